@@ -25,7 +25,8 @@ for (const file of files) {
   if (!/\.(ts|tsx|css)$/.test(file) || generated.has(file)) continue
   const text = readFileSync(join(root, file), 'utf8')
   const lines = text.split('\n').length
-  if (lines > longest) fault(`${lines} lines; at most ${longest}`)
+  const isTable = /\/texts\/\w+\.ts$/.test(file)
+  if (lines > longest && !isTable) fault(`${lines} lines; at most ${longest}`)
   if (text.includes('dangerouslySetInnerHTML')) fault('model, tool and user text is data: never as HTML')
   if (/queryKey:\s*\[/.test(text)) fault('take the key from lib/api/query-keys.ts: two lists of words may be the same')
   const [room, feature] = file.split('/')

@@ -2,13 +2,14 @@ import { type ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import { StatusDot } from '@/components/ui/status-dot'
 import { useConnection, useFeed } from '@/feed/use-feed'
+import { t } from './texts'
 import styles from './connection-state.module.css'
 
 const words = {
-  connecting: 'Connecting',
-  connected: 'Connected',
-  reconnecting: 'Reconnecting',
-  lost: 'Connection lost',
+  get connecting() { return t.connecting },
+  get connected() { return t.connected },
+  get reconnecting() { return t.reconnecting },
+  get lost() { return t.connectionLost },
 }
 
 /** Quiet while all is well. */
@@ -29,9 +30,9 @@ export function ConnectionBanner(): ReactNode {
   if (state !== 'lost') return null
   return (
     <div className={styles.banner} role="alert">
-      <span>Connection lost. Reconnecting; nothing you sent is lost.</span>
+      <span>{t.connectionLostReconnectingNothingYouSentIs}</span>
       <Button size="small" onClick={() => feed.line.retry()}>
-        Retry now
+        {t.retryNow}
       </Button>
     </div>
   )

@@ -2,7 +2,7 @@
 import { pendingCode } from '@/features/sign-in/model/sign-in-link'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
-import { StrictMode } from 'react'
+import { type ReactNode, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { preventFileNavigation } from '@/components/layout/no-file-navigation'
 import { browserParts, listenToBrowser } from '@/feed/browser-parts'
@@ -12,7 +12,10 @@ import { SessionGate } from '@/features/sign-in/components/session-gate'
 import { agentsQuery, createQueryClient, roomsQuery } from '@/lib/api/queries'
 import { sessionQuery } from '@/lib/api/session'
 import { applyToRooms } from '@/lib/room-list'
+import { useLanguage } from '@/lib/i18n'
+import { onPreference } from '@/lib/preferences'
 import { applyTheme } from '@/lib/theme'
+import { applyLanguage } from './language'
 import { router } from './router'
 import './styles/fonts.css'
 import './styles/tokens.css'
@@ -32,17 +35,30 @@ if (pendingCode.get() === null) {
   void queries.prefetchQuery(agentsQuery)
 }
 
-const root = document.getElementById('root')
-if (root) {
+/** A change of the language draws everything anew, because strings are read while drawing. */
+function App(): ReactNode {
+  const language = useLanguage()
+  return (
+    <SessionGate key={language}>
+      <RouterProvider router={router} />
+    </SessionGate>
+  )
+}
+
+async function start(): Promise<void> {
+  const root = document.getElementById('root')
+  if (!root) return
+  await applyLanguage()
+  onPreference(() => void applyLanguage())
   createRoot(root).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
         <FeedProvider feed={feed}>
-          <SessionGate>
-            <RouterProvider router={router} />
-          </SessionGate>
+          <App />
         </FeedProvider>
       </QueryClientProvider>
     </StrictMode>,
   )
 }
+
+void start()

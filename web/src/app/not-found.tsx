@@ -1,12 +1,13 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { PageNote } from '@/components/layout/page-note'
+import { t } from './texts'
 
 export function NotFound(): ReactNode {
   return (
-    <PageNote title="Page not found">
+    <PageNote title={t.pageNotFound}>
       <p>
-        <Link to="/">Go to your last room</Link>
+        <Link to="/">{t.goToYourLastRoom}</Link>
       </p>
     </PageNote>
   )

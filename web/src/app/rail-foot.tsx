@@ -3,11 +3,12 @@ import type { ReactNode } from 'react'
 import { IconButton } from '@/components/ui/button'
 import { Kbd } from '@/components/ui/kbd'
 import { useStore } from '@/lib/store'
-import { nextTheme, setTheme, themeStore } from '@/lib/theme'
+import { type Theme, nextTheme, setTheme, themeStore } from '@/lib/theme'
+import { t } from './texts'
 import styles from './root.module.css'
 
 const icons = { system: Monitor, light: Sun, dark: Moon }
-const words = { system: 'system', light: 'light', dark: 'dark' }
+const words = (): Record<Theme, string> => ({ system: t.likeTheSystem, light: t.light, dark: t.dark })
 
 export function RailFoot({ onPalette, onShortcuts }: { onPalette: () => void; onShortcuts: () => void }): ReactNode {
   const theme = useStore(themeStore)
@@ -16,13 +17,13 @@ export function RailFoot({ onPalette, onShortcuts }: { onPalette: () => void; on
     <div className={styles.foot}>
       <button type="button" className={styles.search} onClick={onPalette}>
         <Search size={15} aria-hidden />
-        <span>Find</span>
+        <span>{t.find}</span>
         <Kbd keys="mod+K" />
       </button>
-      <IconButton label={`Appearance: ${words[theme]}`} onClick={() => setTheme(nextTheme())}>
+      <IconButton label={t.appearance(words()[theme])} onClick={() => setTheme(nextTheme())}>
         <Icon size={16} aria-hidden />
       </IconButton>
-      <IconButton label="Keyboard shortcuts" onClick={onShortcuts}>
+      <IconButton label={t.keyboardShortcuts} onClick={onShortcuts}>
         <Keyboard size={16} aria-hidden />
       </IconButton>
     </div>

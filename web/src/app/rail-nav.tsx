@@ -4,23 +4,24 @@ import type { ReactNode } from 'react'
 import { drawerStore } from '@/components/layout/drawer-store'
 import { IconButton } from '@/components/ui/button'
 import { askForTask } from '@/lib/execute-request'
+import { t } from './texts'
 import styles from './rail-nav.module.css'
 
 const pages = [
-  { to: '/approvals', label: 'Approvals', Icon: ShieldQuestion },
-  { to: '/agents', label: 'Agents', Icon: Bot },
-  { to: '/skills', label: 'Skills', Icon: GraduationCap },
-  { to: '/mcp-servers', label: 'MCP servers', Icon: Plug },
-  { to: '/runs', label: 'Runs', Icon: Activity },
-  { to: '/usage', label: 'Usage', Icon: ChartColumn },
-  { to: '/settings', label: 'Settings', Icon: Settings },
+  { to: '/approvals', get label() { return t.approvals }, Icon: ShieldQuestion },
+  { to: '/agents', get label() { return t.agents }, Icon: Bot },
+  { to: '/skills', get label() { return t.skills }, Icon: GraduationCap },
+  { to: '/mcp-servers', get label() { return t.mcpServers }, Icon: Plug },
+  { to: '/runs', get label() { return t.runs }, Icon: Activity },
+  { to: '/usage', get label() { return t.usage }, Icon: ChartColumn },
+  { to: '/settings', get label() { return t.settings }, Icon: Settings },
 ] as const
 
 /** The pages other than rooms. */
 export function RailNav({ waiting }: { waiting: number }): ReactNode {
   const leave = (): void => drawerStore.set(false)
   return (
-    <ul className={styles.pages} aria-label="Pages">
+    <ul className={styles.pages} aria-label={t.pages}>
       {pages.map(({ to, label, Icon }) => (
         <li key={to}>
           <Link to={to} className={styles.page} onClick={leave}>
@@ -29,13 +30,13 @@ export function RailNav({ waiting }: { waiting: number }): ReactNode {
             {to === '/approvals' && waiting > 0 && (
               <span className={styles.count}>
                 {waiting}
-                <span className="visually-hidden"> waiting</span>
+                <span className="visually-hidden"> {t.waiting}</span>
               </span>
             )}
           </Link>
           {to === '/agents' && (
             <IconButton
-              label="Run a task"
+              label={t.runATask}
               onClick={() => {
                 leave()
                 askForTask()

@@ -10,7 +10,7 @@ import { Notices } from '@/components/ui/notices'
 import { RoomRail } from '@/features/rooms/components/room-rail'
 import { useNewChat } from '@/features/rooms/model/use-new-chat'
 import { agentsQuery, roomsQuery } from '@/lib/api/queries'
-import { useCommands } from '@/lib/commands'
+import { type Command, useCommands } from '@/lib/commands'
 import { askForTask, executeStore } from '@/lib/execute-request'
 import { useStore } from '@/lib/store'
 import { nextTheme, setTheme } from '@/lib/theme'
@@ -19,6 +19,7 @@ import { RailFoot } from './rail-foot'
 import { RailNav } from './rail-nav'
 import styles from './root.module.css'
 import { useAttention } from './use-attention'
+import { t } from './texts'
 
 const ExecuteDialog = lazy(async () => ({ default: (await import('@/features/agents/components/execute-dialog')).ExecuteDialog }))
 
@@ -73,46 +74,46 @@ function useAppCommands(setOpen: (open: 'palette' | 'shortcuts') => void): void 
     goTo(rooms[(index + by + rooms.length) % rooms.length]?.id)
   }
   useCommands([
-    { id: 'palette', title: 'Search rooms and commands', group: 'Greenroom', keys: 'mod+k', run: () => setOpen('palette') },
-    { id: 'shortcuts', title: 'Show keyboard shortcuts', group: 'Greenroom', keys: '?', run: () => setOpen('shortcuts') },
-    { id: 'next-room', title: 'Next room', group: 'Greenroom', keys: 'alt+ArrowDown', run: () => step(1) },
-    { id: 'previous-room', title: 'Previous room', group: 'Greenroom', keys: 'alt+ArrowUp', run: () => step(-1) },
-    { id: 'theme', title: 'Switch between light, dark and system', group: 'Greenroom', run: () => setTheme(nextTheme()) },
-    { id: 'api', title: 'Open the API guide', group: 'Greenroom', run: () => window.open('/docs', '_blank', 'noopener') },
+    { id: 'palette', title: t.searchRoomsAndCommands, group: 'app', keys: 'mod+k', run: () => setOpen('palette') },
+    { id: 'shortcuts', title: t.showKeyboardShortcuts, group: 'app', keys: '?', run: () => setOpen('shortcuts') },
+    { id: 'next-room', title: t.nextRoom, group: 'app', keys: 'alt+ArrowDown', run: () => step(1) },
+    { id: 'previous-room', title: t.previousRoom, group: 'app', keys: 'alt+ArrowUp', run: () => step(-1) },
+    { id: 'theme', title: t.switchBetweenLightDarkAndSystem, group: 'app', run: () => setTheme(nextTheme()) },
+    { id: 'api', title: t.openTheApiGuide, group: 'app', run: () => window.open('/docs', '_blank', 'noopener') },
   ])
-  useCommands(rooms.map((room) => ({ id: `room-${room.id}`, title: room.name, detail: 'room', group: 'Rooms', run: () => goTo(room.id) })))
+  useCommands(rooms.map((room) => ({ id: `room-${room.id}`, title: room.name, detail: t.room, group: 'rooms', run: () => goTo(room.id) })))
 }
 
 function usePageCommands(): void {
   const navigate = useNavigate()
   useCommands([
-    { id: 'approvals', title: 'Approvals', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/approvals' }) },
-    { id: 'skills', title: 'Skills', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/skills' }) },
-    { id: 'new-skill', title: 'Write a skill', group: 'Greenroom', run: () => void navigate({ to: '/skills/new' }) },
-    { id: 'runs', title: 'Runs', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/runs' }) },
-    { id: 'failed-runs', title: 'Runs that failed', group: 'Greenroom', run: () => void navigate({ to: '/runs', search: { status: 'failed' } }) },
-    { id: 'usage', title: 'Usage and cost', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/usage' }) },
-    { id: 'security-log', title: 'Security log', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/settings/security-log' }) },
-    { id: 'settings', title: 'Settings', detail: 'tokens, appearance, about this server', group: 'Greenroom', run: () => void navigate({ to: '/settings' }) },
+    { id: 'approvals', title: t.approvals, detail: t.page, group: 'app', run: () => void navigate({ to: '/approvals' }) },
+    { id: 'skills', title: t.skills, detail: t.page, group: 'app', run: () => void navigate({ to: '/skills' }) },
+    { id: 'new-skill', title: t.writeASkill, group: 'app', run: () => void navigate({ to: '/skills/new' }) },
+    { id: 'runs', title: t.runs, detail: t.page, group: 'app', run: () => void navigate({ to: '/runs' }) },
+    { id: 'failed-runs', title: t.runsThatFailed, group: 'app', run: () => void navigate({ to: '/runs', search: { status: 'failed' } }) },
+    { id: 'usage', title: t.usageAndCost, detail: t.page, group: 'app', run: () => void navigate({ to: '/usage' }) },
+    { id: 'security-log', title: t.securityLog, detail: t.page, group: 'app', run: () => void navigate({ to: '/settings/security-log' }) },
+    { id: 'settings', title: t.settings, detail: t.tokensAppearanceAboutThisServer, group: 'app', run: () => void navigate({ to: '/settings' }) },
   ])
 }
 
 function useChatCommand(): void {
   const start = useNewChat()
-  useCommands([{ id: 'new-chat', title: 'New chat', group: 'Rooms', keys: 'mod+shift+o', run: start }])
+  useCommands([{ id: 'new-chat', title: t.newChat, group: 'rooms', keys: 'mod+shift+o', run: start }])
 }
 
 function useAgentCommands(): void {
   const navigate = useNavigate()
   const agents = useQuery(agentsQuery).data ?? []
   useCommands([
-    { id: 'agents', title: 'Agents', detail: 'page', group: 'Agents', run: () => void navigate({ to: '/agents' }) },
-    { id: 'new-agent', title: 'New agent', group: 'Agents', run: () => void navigate({ to: '/agents/new' }) },
-    { id: 'mcp-servers', title: 'MCP servers', detail: 'page', group: 'Agents', run: () => void navigate({ to: '/mcp-servers' }) },
-    { id: 'run-task', title: 'Run a task', group: 'Agents', keys: 'x', run: () => askForTask() },
-    ...agents.flatMap(({ id, name }) => [
-      { id: `agent-${id}`, title: name, detail: 'agent', group: 'Agents', run: () => void navigate({ to: '/agents/$agentId', params: { agentId: id } }) },
-      { id: `task-${id}`, title: `Run a task with ${name}`, group: 'Agents', run: () => askForTask([id]) },
+    { id: 'agents', title: t.agents, detail: t.page, group: 'agents', run: () => void navigate({ to: '/agents' }) },
+    { id: 'new-agent', title: t.newAgent, group: 'agents', run: () => void navigate({ to: '/agents/new' }) },
+    { id: 'mcp-servers', title: t.mcpServers, detail: t.page, group: 'agents', run: () => void navigate({ to: '/mcp-servers' }) },
+    { id: 'run-task', title: t.runATask, group: 'agents', keys: 'x', run: () => askForTask() },
+    ...agents.flatMap(({ id, name }): Command[] => [
+      { id: `agent-${id}`, title: name, detail: t.agent, group: 'agents', run: () => void navigate({ to: '/agents/$agentId', params: { agentId: id } }) },
+      { id: `task-${id}`, title: t.runATaskWith(name), group: 'agents', run: () => askForTask([id]) },
     ]),
   ])
 }

@@ -1,4 +1,5 @@
 import type { RoomSummary } from './api/types'
+import { t } from './texts'
 
 /** Something that a person may want to know while they look elsewhere. */
 export interface Attention {
@@ -15,7 +16,7 @@ export function attentionIn(before: readonly RoomSummary[], after: readonly Room
     const old = known.get(room.id)
     if (!old) return []
     const base = { roomId: room.id, title: room.name }
-    if (room.waiting && !old.waiting) return [{ ...base, kind: 'approval', body: 'An agent needs your approval' }]
+    if (room.waiting && !old.waiting) return [{ ...base, kind: 'approval', body: t.anAgentNeedsYourApproval }]
     const last = room.last_message
     const hasAnswered = old.busy && !room.busy && last?.author.kind === 'agent'
     return hasAnswered ? [{ ...base, kind: 'answer', body: `${last.author.name}: ${last.text.slice(0, 120) || 'finished'}` }] : []

@@ -1,7 +1,8 @@
 import type { Budget, Room } from './api/types'
 import { dollars, moment } from './format'
+import { t } from './texts'
 
-export const periodWords: Record<Budget['period'], string> = { day: 'a day', week: 'a week', month: 'a month', total: 'in total' }
+export const periodWords: Record<Budget['period'], string> = { get day() { return t.aDay }, get week() { return t.aWeek }, get month() { return t.aMonth }, get total() { return t.inTotal } }
 
 export function isUsedUp({ spent_usd, limit_usd }: Pick<Budget, 'spent_usd' | 'limit_usd'>): boolean {
   return spent_usd >= limit_usd
@@ -9,7 +10,7 @@ export function isUsedUp({ spent_usd, limit_usd }: Pick<Budget, 'spent_usd' | 'l
 
 /** When a budget starts again, in the reader's time. */
 export function resetText(resetsAt: string | null | undefined, now: Date = new Date()): string {
-  return resetsAt ? `Resets ${moment(resetsAt, now)}` : 'Does not reset'
+  return resetsAt ? t.resets(moment(resetsAt, now)) : t.doesNotReset
 }
 
 /** The fields of a `budget_exceeded` problem. The API's document lists only those that all problems have. */
@@ -23,8 +24,8 @@ interface BudgetProblem {
 /** Why a message was refused, with the time at which it can be sent. */
 export function budgetSentence(problem: object, now: Date = new Date()): string {
   const { limit, spent, resets_at, detail } = problem as BudgetProblem
-  if (limit === undefined || spent === undefined) return detail ?? 'A budget is used up.'
-  return `The budget is used up: ${dollars(spent)} of ${dollars(limit)} spent. ${resetText(resets_at, now)}.`
+  if (limit === undefined || spent === undefined) return detail ?? t.aBudgetIsUsedUp
+  return t.theBudgetIsUsedUpOfSpent(dollars(spent), dollars(limit), resetText(resets_at, now))
 }
 
 /**

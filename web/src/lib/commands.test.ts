@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Command, isPressed, search } from './commands'
 
-const command = (title: string, detail = ''): Command => ({ id: title, title, detail, group: 'Rooms', run: () => {} })
+const command = (title: string, detail = ''): Command => ({ id: title, title, detail, group: 'rooms', run: () => {} })
 const press = (key: string, held: Partial<Record<'ctrlKey' | 'metaKey' | 'altKey' | 'shiftKey', boolean>> = {}) => ({
   key,
   ctrlKey: false,
@@ -15,7 +15,9 @@ describe('commands', () => {
   it('are found by any of their words, best first', () => {
     const all = [command('Leave the lobby'), command('Lobby', 'scripted'), command('Kitchen')]
     expect(search(all, 'lob').map((found) => found.title)).toEqual(['Lobby', 'Leave the lobby'])
-    expect(search(all, 'scr rooms').map((found) => found.title)).toEqual(['Lobby'])
+    expect(search(all, 'lob scr').map((found) => found.title)).toEqual(['Lobby'])
+    expect(search(all, 'lby').map((found) => found.title)).toEqual(['Lobby', 'Leave the lobby'])
+    expect(search(all, 'lobkit')).toEqual([])
     expect(search(all, '')).toHaveLength(3)
   })
 

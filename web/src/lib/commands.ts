@@ -1,13 +1,15 @@
 import { useEffect, useRef } from 'react'
 import { createStore } from './store'
 
+export type CommandGroup = 'room' | 'app' | 'agents' | 'rooms'
+
 /** Something a person can do from the palette, and perhaps by a key. */
 export interface Command {
   id: string
   title: string
   /** Text next to the title, which is searched too. */
   detail?: string
-  group: string
+  group: CommandGroup
   /** As in `mod+k`, `?`, `alt+ArrowDown`. */
   keys?: string
   run: () => void
@@ -30,17 +32,42 @@ export function useCommands(commands: readonly Command[]): void {
   }, [signature])
 }
 
-/** Every word has to be there somewhere; titles that begin with the search come first. */
+/** The best matches first. Every word has to be found in the title or the detail, letter by letter if not as a whole. */
 export function search(commands: readonly Command[], text: string): Command[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = commands.filter(({ title, detail = '', group }) => {
-    const all = `${title} ${detail} ${group}`.toLowerCase()
-    return words.every((word) => all.includes(word))
-  })
-  const first = words[0]
-  if (first === undefined) return found
-  const rank = ({ title }: Command): number => (title.toLowerCase().startsWith(first) ? 0 : 1)
-  return found.toSorted((a, b) => rank(a) - rank(b))
+  if (words.length === 0) return [...commands]
+  return commands
+    .map((command) => ({ command, score: scoreOf(command, words) }))
+    .filter(({ score }) => score > 0)
+    .toSorted((a, b) => b.score - a.score)
+    .map(({ command }) => command)
+}
+
+function scoreOf({ title, detail = '' }: Command, words: readonly string[]): number {
+  let sum = 0
+  for (const word of words) {
+    const score = Math.max(matchScore(title.toLowerCase(), word), matchScore(detail.toLowerCase(), word) / 2)
+    if (score === 0) return 0
+    sum += score
+  }
+  return sum
+}
+
+/** 0 if the letters of a word are not there in this order. A match at the start beats one at the start of a word, in a word, and in pieces. */
+export function matchScore(text: string, word: string): number {
+  const at = text.indexOf(word)
+  if (at === 0) return 100
+  if (at > 0) return /[\p{L}\p{N}]/u.test(text[at - 1] ?? '') ? 50 : 80
+  let from = 0
+  let gaps = 0
+  for (const letter of word) {
+    const next = text.indexOf(letter, from)
+    if (next < 0) return 0
+    if (next > from && from > 0) gaps += 1
+    from = next + 1
+  }
+  // Letters that are scattered over a long text are no match that a person would see.
+  return gaps > Math.max(2, word.length / 2) ? 0 : 30 - gaps
 }
 
 /** Whether a key press is the one that `keys` names. */

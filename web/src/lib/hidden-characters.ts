@@ -1,3 +1,5 @@
+import { t } from './texts'
+
 /**
  * Characters that a person does not see, or that change what they see: bidirectional controls, zero-width characters, other format
  * and control characters, tags, variation selectors, fillers, line separators, and spaces that look like one but are none. A tool's
@@ -64,29 +66,73 @@ function codePointOf(character: string): string {
 const names: Record<string, string> = {
   '\u0000': 'null',
   '\u0008': 'backspace',
-  '\r': 'carriage return',
+  get '\r'() {
+      return t.carriageReturn
+    },
   '\u001B': 'escape',
-  '\u00A0': 'no-break space',
-  '\u00AD': 'soft hyphen',
-  '\u061C': 'Arabic letter mark',
-  '\u200B': 'zero-width space',
-  '\u200C': 'zero-width non-joiner',
-  '\u200D': 'zero-width joiner',
-  '\u200E': 'left-to-right mark',
-  '\u200F': 'right-to-left mark',
-  '\u202A': 'left-to-right embedding',
-  '\u202B': 'right-to-left embedding',
-  '\u202C': 'end of direction',
-  '\u202D': 'left-to-right override',
-  '\u202E': 'right-to-left override',
-  '\u2028': 'line separator',
-  '\u2029': 'paragraph separator',
-  '\u2060': 'word joiner',
-  '\u2066': 'left-to-right isolate',
-  '\u2067': 'right-to-left isolate',
-  '\u2068': 'first strong isolate',
-  '\u2069': 'end of isolate',
-  '\uFEFF': 'byte order mark',
+  get '\u00A0'() {
+      return t.noBreakSpace
+    },
+  get '\u00AD'() {
+      return t.softHyphen
+    },
+  get '\u061C'() {
+      return t.arabicLetterMark
+    },
+  get '\u200B'() {
+      return t.zeroWidthSpace
+    },
+  get '\u200C'() {
+      return t.zeroWidthNonJoiner
+    },
+  get '\u200D'() {
+      return t.zeroWidthJoiner
+    },
+  get '\u200E'() {
+      return t.leftToRightMark
+    },
+  get '\u200F'() {
+      return t.rightToLeftMark
+    },
+  get '\u202A'() {
+      return t.leftToRightEmbedding
+    },
+  get '\u202B'() {
+      return t.rightToLeftEmbedding
+    },
+  get '\u202C'() {
+      return t.endOfDirection
+    },
+  get '\u202D'() {
+      return t.leftToRightOverride
+    },
+  get '\u202E'() {
+      return t.rightToLeftOverride
+    },
+  get '\u2028'() {
+      return t.lineSeparator
+    },
+  get '\u2029'() {
+      return t.paragraphSeparator
+    },
+  get '\u2060'() {
+      return t.wordJoiner
+    },
+  get '\u2066'() {
+      return t.leftToRightIsolate
+    },
+  get '\u2067'() {
+      return t.rightToLeftIsolate
+    },
+  get '\u2068'() {
+      return t.firstStrongIsolate
+    },
+  get '\u2069'() {
+      return t.endOfIsolate
+    },
+  get '\uFEFF'() {
+      return t.byteOrderMark
+    },
 }
 
 /** What a character is, in words for people. */
@@ -95,8 +141,8 @@ function nameOf(character: string): string {
   if (known) return known
   const point = character.codePointAt(0) ?? 0
   // Tags repeat ASCII, invisibly: the letter behind one says what is smuggled.
-  if (point > 0xe0020 && point < 0xe007f) return `tag ${String.fromCodePoint(point - 0xe0000)}`
-  if (/\p{Variation_Selector}/u.test(character)) return 'variation selector'
-  if (/\p{Zs}/u.test(character)) return 'unusual space'
-  return /\p{Cc}/u.test(character) ? 'control character' : 'invisible character'
+  if (point > 0xe0020 && point < 0xe007f) return t.tag(String.fromCodePoint(point - 0xe0000))
+  if (/\p{Variation_Selector}/u.test(character)) return t.variationSelector
+  if (/\p{Zs}/u.test(character)) return t.unusualSpace
+  return /\p{Cc}/u.test(character) ? t.controlCharacter : t.invisibleCharacter
 }

@@ -1,9 +1,11 @@
+import { t } from './texts'
+
 let title = ''
 let waiting = 0
 
 /** The title of the page, behind the number of rooms that wait for the person. */
 export function setPageTitle(next: string | null): void {
-  title = next === null ? 'Greenroom' : `${next} · Greenroom`
+  title = next === null ? 'Greenroom' : t.greenroom(next)
   show()
 }
 

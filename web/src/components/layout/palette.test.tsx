@@ -16,8 +16,8 @@ afterEach(() => {
   commandStore.set([])
 })
 
-const rooms = Array.from({ length: 318 }, (_, index) => ({ id: `r${index}`, title: `Room ${index}`, group: 'Rooms', run: () => {} }))
-const settings = { id: 's', title: 'Room settings', group: 'Room', run: () => {} }
+const rooms = Array.from({ length: 318 }, (_, index) => ({ id: `r${index}`, title: `Room ${index}`, group: 'rooms' as const, run: () => {} }))
+const settings = { id: 's', title: 'Room settings', group: 'room' as const, run: () => {} }
 
 it('offers commands however many rooms there are, also before anything is typed', () => {
   commandStore.set([...rooms, settings])

@@ -1,9 +1,10 @@
 import { Search } from 'lucide-react'
 import { Fragment, type ReactNode, useEffect, useRef, useState } from 'react'
-import { type Command, commandStore, search } from '@/lib/commands'
+import { type Command, type CommandGroup, commandStore, search } from '@/lib/commands'
 import { useStore } from '@/lib/store'
 import { Dialog } from '../ui/dialog'
 import { Kbd } from '../ui/kbd'
+import { t } from '../texts'
 import textStyles from '../ui/text.module.css'
 import styles from './palette.module.css'
 
@@ -12,7 +13,7 @@ export function Palette({ onClose }: { onClose: () => void }): ReactNode {
   const [text, setText] = useState('')
   const [chosen, setChosen] = useState(0)
   const commands = useStore(commandStore)
-  const found = inGroups(search(commands, text))
+  const found = inGroups(search(commands, text), text.trim() !== '')
   const list = useRef<HTMLUListElement>(null)
   const current = Math.min(chosen, Math.max(0, found.length - 1))
 
@@ -28,16 +29,16 @@ export function Palette({ onClose }: { onClose: () => void }): ReactNode {
   }
 
   return (
-    <Dialog title="Commands" isBare onClose={onClose}>
+    <Dialog title={t.commands} isBare onClose={onClose}>
       <div className={styles.search}>
         <Search size={17} aria-hidden />
         <input
           role="combobox"
-          aria-label="Search rooms and commands"
+          aria-label={t.searchRoomsAndCommands}
           aria-expanded
           aria-controls="palette-list"
           aria-activedescendant={found[current] ? `command-${found[current].id}` : undefined}
-          placeholder="Search rooms and commands"
+          placeholder={t.searchRoomsAndCommands}
           value={text}
           onChange={(event) => {
             setText(event.target.value)
@@ -52,18 +53,18 @@ export function Palette({ onClose }: { onClose: () => void }): ReactNode {
           }}
         />
       </div>
-      <ul id="palette-list" role="listbox" aria-label="Commands" className={styles.list} ref={list}>
+      <ul id="palette-list" role="listbox" aria-label={t.commands} className={styles.list} ref={list}>
         {found.map((command, index) => (
           <Fragment key={command.id}>
             {command.group !== found[index - 1]?.group && (
               <li role="presentation" className={styles.group}>
-                {command.group}
+                {groupTitle(command.group)}
               </li>
             )}
             <Entry command={command} isChosen={index === current} onChoose={() => run(command)} />
           </Fragment>
         ))}
-        {found.length === 0 && <li className={styles.nothing}>No results</li>}
+        {found.length === 0 && <li className={styles.nothing}>{t.noResults}</li>}
       </ul>
     </Dialog>
   )
@@ -95,10 +96,15 @@ function Entry({ command, isChosen, onChoose }: { command: Command; isChosen: bo
 /** Of each group, so that many rooms leave a place for commands. */
 const mostOfGroup = 12
 
-/** What is together stands together; where one is going comes first. */
-function inGroups(commands: Command[]): Command[] {
-  const groups = [...new Set(commands.map((command) => command.group))].toSorted((a, b) => order.indexOf(a) - order.indexOf(b))
-  return groups.flatMap((group) => commands.filter((command) => command.group === group).slice(0, mostOfGroup))
+/** What belongs together stands together, the group with the best match first; without a search, commands come before rooms. */
+function inGroups(commands: Command[], isSearch: boolean): Command[] {
+  const groups = [...new Set(commands.map((command) => command.group))]
+  const sorted = isSearch ? groups : groups.toSorted((a, b) => order.indexOf(a) - order.indexOf(b))
+  return sorted.flatMap((group) => commands.filter((command) => command.group === group).slice(0, mostOfGroup))
 }
 
-const order = ['Rooms', 'Room', 'Agents', 'Greenroom']
+const order: readonly CommandGroup[] = ['room', 'app', 'agents', 'rooms']
+
+function groupTitle(group: CommandGroup): string {
+  return { room: t.room, app: 'Greenroom', agents: t.agents, rooms: t.rooms }[group]
+}

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect } from 'react'
 import { useStore } from '@/lib/store'
 import { drawerStore } from './drawer-store'
+import { t } from '../texts'
 import styles from './shell.module.css'
 
 /** A rail on the left, next to the page; on a narrow screen the rail is a drawer. */
@@ -19,15 +20,15 @@ export function Shell({ rail, banner, children }: { rail: ReactNode; banner: Rea
   return (
     <div className={styles.shell} data-drawer={isOpen ? 'open' : 'closed'}>
       <a className={styles.skip} href="#page">
-        Skip to content
+        {t.skipToContent}
       </a>
-      <nav className={styles.rail} aria-label="Rooms">
+      <nav className={styles.rail} aria-label={t.rooms}>
         {rail}
       </nav>
       <button
         type="button"
         className={styles.veil}
-        aria-label="Close the room list"
+        aria-label={t.closeTheRoomList}
         tabIndex={isOpen ? 0 : -1}
         onClick={() => drawerStore.set(false)}
       />

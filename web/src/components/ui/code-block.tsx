@@ -7,6 +7,7 @@ import { IconButton } from './button'
 import styles from './code-block.module.css'
 import { CopyButton } from './copy-button'
 import { VisibleText } from './visible-text'
+import { t } from '../texts'
 
 /** Colouring more than this would hold up the page. */
 const mostColoured = 60_000
@@ -27,25 +28,25 @@ export const CodeBlock = memo(function CodeBlock({ code, language, isWhole = tru
   return (
     <div className={styles.block}>
       <div className={styles.bar}>
-        <span>{language || 'text'}</span>
+        <span>{language || t.text}</span>
         <div className={styles.tools}>
-          <IconButton label={isOpen ? 'Collapse code' : 'Expand code'} aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+          <IconButton label={isOpen ? t.collapseCode : t.expandCode} aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
             {isOpen ? <ChevronDown size={15} aria-hidden /> : <ChevronRight size={15} aria-hidden />}
           </IconButton>
           {!showsHidden && (
-            <IconButton label="Wrap lines" aria-pressed={isWrapped} onClick={() => setIsWrapped(!isWrapped)}>
+            <IconButton label={t.wrapLines} aria-pressed={isWrapped} onClick={() => setIsWrapped(!isWrapped)}>
               <WrapText size={15} aria-hidden />
             </IconButton>
           )}
-          <IconButton label="Download code" onClick={() => download(`code.${extensionOf(language)}`, 'text/plain', code)}>
+          <IconButton label={t.downloadCode} onClick={() => download(`code.${extensionOf(language)}`, 'text/plain', code)}>
             <FileDown size={15} aria-hidden />
           </IconButton>
-          <CopyButton text={() => code} label="Copy code" />
+          <CopyButton text={() => code} label={t.copyCode} />
         </div>
       </div>
       {/* A long line scrolls inside; the keyboard needs a way in to do that. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre hidden={!isOpen} className={classNames(styles.code, (showsHidden || isWrapped) && styles.wrapped)} tabIndex={0} role="group" aria-label={`Code, ${language || 'plain text'}`}>
+      <pre hidden={!isOpen} className={classNames(styles.code, (showsHidden || isWrapped) && styles.wrapped)} tabIndex={0} role="group" aria-label={t.code(language || t.plainText)}>
         <code>{lines ? lines.map((line, index) => <Line key={index} tokens={line} showsHidden={showsHidden} />) : showsHidden ? <VisibleText text={code} /> : code}</code>
       </pre>
     </div>

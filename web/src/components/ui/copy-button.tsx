@@ -2,8 +2,9 @@ import { Check, Copy } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { notify } from '@/lib/notices'
 import { IconButton } from './button'
+import { t } from '../texts'
 
-export function CopyButton({ text, label = 'Copy', className }: { text: () => string; label?: string; className?: string }): ReactNode {
+export function CopyButton({ text, label = t.copy, className }: { text: () => string; label?: string; className?: string }): ReactNode {
   const [isDone, setIsDone] = useState(false)
 
   useEffect(() => {
@@ -17,12 +18,12 @@ export function CopyButton({ text, label = 'Copy', className }: { text: () => st
       await navigator.clipboard.writeText(text())
       setIsDone(true)
     } catch {
-      notify('The browser blocked copying. Select the text and copy it yourself.', 'problem')
+      notify(t.theBrowserBlockedCopyingSelectTheText, 'problem')
     }
   }
 
   return (
-    <IconButton label={isDone ? 'Copied' : label} className={className} onClick={() => void copy()}>
+    <IconButton label={isDone ? t.copied : label} className={className} onClick={() => void copy()}>
       {isDone ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
     </IconButton>
   )

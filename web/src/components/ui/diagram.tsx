@@ -5,6 +5,7 @@ import { useIsDark } from '@/lib/theme'
 import { IconButton } from './button'
 import { CodeBlock } from './code-block'
 import { CopyButton } from './copy-button'
+import { t } from '../texts'
 import styles from './diagram.module.css'
 
 /** A diagram as a picture, with its text at hand; only the text while it grows or where it cannot be drawn. */
@@ -15,16 +16,16 @@ export const Diagram = memo(function Diagram({ source, isWhole }: { source: stri
   return (
     <figure className={styles.diagram}>
       <div className={styles.bar}>
-        <span>diagram</span>
-        <IconButton label={isText ? 'Show the picture' : 'Show the text'} className={styles.button} onClick={() => setIsText(!isText)}>
+        <span>{t.diagram}</span>
+        <IconButton label={isText ? t.showThePicture : t.showTheText} className={styles.button} onClick={() => setIsText(!isText)}>
           {isText ? <Workflow size={15} aria-hidden /> : <Code size={15} aria-hidden />}
         </IconButton>
-        <CopyButton text={() => source} label="Copy the text of the diagram" className={styles.button} />
+        <CopyButton text={() => source} label={t.copyTheTextOfTheDiagram} className={styles.button} />
       </div>
       {/* A large one scrolls inside; the keyboard needs a way in to do that. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <div className={styles.scroll} tabIndex={0} role="region" aria-label="Diagram">
-        {isText ? <pre>{source}</pre> : <img src={picture} alt="Diagram; its text can be shown instead" />}
+      <div className={styles.scroll} tabIndex={0} role="region" aria-label={t.diagramTitle}>
+        {isText ? <pre>{source}</pre> : <img src={picture} alt={t.diagramItsTextCanBeShownInstead} />}
       </div>
     </figure>
   )

@@ -4,6 +4,7 @@ import { classNames } from '@/lib/class-names'
 import { IconButton } from './button'
 import styles from './dialog.module.css'
 import { useModal } from './use-modal'
+import { t } from '../texts'
 
 interface DialogProps {
   title: string
@@ -42,7 +43,7 @@ export function Dialog({ title, onClose, width = 'normal', isBare = false, isSti
           <header className={styles.header}>
             <h2 id={titleId}>{title}</h2>
             {!isSticky && (
-              <IconButton label="Close" onClick={onClose}>
+              <IconButton label={t.close} onClick={onClose}>
                 <X size={18} aria-hidden />
               </IconButton>
             )}

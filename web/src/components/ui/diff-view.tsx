@@ -3,6 +3,7 @@ import { type DiffLine, diffLines } from '@/lib/diff'
 import lineStyles from './diff-line.module.css'
 import styles from './diff-view.module.css'
 import { VisibleText } from './visible-text'
+import { t } from '../texts'
 
 /** Unchanged lines around a change that are worth reading. */
 const context = 3
@@ -12,7 +13,7 @@ export const DiffView = memo(function DiffView({ before, after }: { before: stri
   const lines = useMemo(() => withoutQuiet(diffLines(before, after)), [before, after])
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
-    <pre className={styles.diff} tabIndex={0} role="group" aria-label="Changes">
+    <pre className={styles.diff} tabIndex={0} role="group" aria-label={t.changes}>
       {lines.map((line, index) =>
         line === 'skipped' ? (
           <span key={index} className={styles.skipped}>

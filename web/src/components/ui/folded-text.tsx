@@ -3,6 +3,7 @@ import { type ReactNode, useState } from 'react'
 import { download } from '@/lib/download'
 import { bytes } from '@/lib/format'
 import { Button } from './button'
+import { t } from '../texts'
 import styles from './folded-text.module.css'
 
 /** The end of a folded text that stays in sight. */
@@ -30,13 +31,13 @@ export function FoldedText({ text, from }: FoldedTextProps): ReactNode {
       ))}
       {tail > shown && (
         <div className={styles.bar}>
-          <span>{bytes(tail - shown)} not shown</span>
+          <span>{t.notShown(bytes(tail - shown))}</span>
           <Button size="small" onClick={() => setShown(Math.min(shown + step, text.length))}>
-            Show more
+            {t.showMore}
           </Button>
           <Button size="small" look="quiet" onClick={() => download('text.txt', 'text/plain', text)}>
             <FileDown size={14} aria-hidden />
-            Download all {bytes(text.length)}
+            {t.downloadAll} {bytes(text.length)}
           </Button>
         </div>
       )}

@@ -4,6 +4,7 @@ import { Button } from './button'
 import styles from './dialog-body.module.css'
 import { Dialog } from './dialog'
 import { FormField } from './form-field'
+import { t } from '../texts'
 
 interface ImportDialogFrameProps {
   title: string
@@ -48,7 +49,7 @@ export function ImportDialogFrame(props: ImportDialogFrameProps): ReactNode {
             }}
           />
         </div>
-        <FormField label="Or paste it here" problem={problem} hint={hint}>
+        <FormField label={t.orPasteItHere} problem={problem} hint={hint}>
           {(control) => <textarea {...control} rows={rows} spellCheck={false} placeholder={placeholder} value={text} onChange={(event) => onText(event.target.value)} />}
         </FormField>
         {children}

@@ -1,6 +1,7 @@
 import { useBlocker } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { ConfirmDialog } from './confirm-dialog'
+import { t } from '../texts'
 
 /**
  * Asks before unsaved changes are lost. Navigation while they are being saved does not ask, and switching tabs within a
@@ -15,8 +16,8 @@ export function LeaveGuard({ isChanged, isSaving }: { isChanged: boolean; isSavi
   })
   if (blocker.status !== 'blocked') return null
   return (
-    <ConfirmDialog title="Discard changes?" keep="Keep editing" confirm="Discard changes" onConfirm={blocker.proceed} onClose={blocker.reset}>
-      <p>Your changes on this page are not saved.</p>
+    <ConfirmDialog title={t.discardChanges} keep={t.keepEditing} confirm={t.discardChangesTitle} onConfirm={blocker.proceed} onClose={blocker.reset}>
+      <p>{t.yourChangesOnThisPageAreNot}</p>
     </ConfirmDialog>
   )
 }

@@ -10,6 +10,7 @@ import { CodeBlock } from './code-block'
 import { Diagram } from './diagram'
 import { FoldedText } from './folded-text'
 import { FormulaView } from './formula-view'
+import { t } from '../texts'
 import styles from './markdown.module.css'
 
 /** Longer blocks are not prose; parsing them again with every delta would block the page. */
@@ -88,10 +89,10 @@ const components: Components = {
   td: ({ children, style }) => <td dir="auto" style={style} data-number={style?.textAlign === 'right' || undefined}>{children}</td>,
   a: ({ href, children }) => <Link href={href}>{children}</Link>,
   // Fetching a picture would tell its server who reads this, and when.
-  img: ({ src, alt }) => <Picture src={typeof src === 'string' ? src : undefined} alt={alt || 'image'} />,
+  img: ({ src, alt }) => <Picture src={typeof src === 'string' ? src : undefined} alt={alt || t.image} />,
   // The box of a task list: nothing to press here, only something to read.
   input: ({ checked }) => (
-    <span className={styles.box} role="img" aria-label={checked ? 'done' : 'to do'}>
+    <span className={styles.box} role="img" aria-label={checked ? t.done : t.toDo}>
       {checked ? '☑' : '☐'}
     </span>
   ),
@@ -106,7 +107,7 @@ const components: Components = {
   },
   table: ({ children }) => (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
-    <div className={styles.table} tabIndex={0} role="group" aria-label="Table">
+    <div className={styles.table} tabIndex={0} role="group" aria-label={t.table}>
       <table>{children}</table>
     </div>
   ),
@@ -122,7 +123,7 @@ function Link({ href, children }: Pick<ComponentProps<'a'>, 'href' | 'children'>
   if (!href) return <>{children}</>
   if (href.startsWith('#')) return <a href={href}>{children}</a>
   if (isOwnEndpoint(href, location.href)) {
-    return <span title={`${href}: links to this server’s API do not open from a message`}>{children}</span>
+    return <span title={t.linksToThisServersApiDoNot(href)}>{children}</span>
   }
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow">

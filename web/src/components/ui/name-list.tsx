@@ -1,6 +1,7 @@
 import { X } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react'
 import { FormField } from './form-field'
+import { t } from '../texts'
 import styles from './name-list.module.css'
 
 interface NameListProps {
@@ -46,14 +47,14 @@ export function NameList({ label, hint, problem, placeholder, names, known = [],
         <div className={styles.box} data-invalid={problem ? true : undefined}>
           {names.map((name) => (
             <span key={name} className={styles.name}>
-              <button type="button" className={styles.text} aria-label={`Change ${name}`} title="Change it" onClick={() => change(name)}>
+              <button type="button" className={styles.text} aria-label={t.change(name)} title={t.changeIt} onClick={() => change(name)}>
                 {name}
               </button>
               <button
                 type="button"
                 className={styles.remove}
-                aria-label={`Remove ${name}`}
-                title="Remove it"
+                aria-label={t.remove(name)}
+                title={t.removeIt}
                 onClick={() => {
                   onChange(names.filter((other) => other !== name))
                   input.current?.focus()

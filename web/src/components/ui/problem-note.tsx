@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import { explain } from '@/lib/api/client'
 import { Button } from './button'
+import { t } from '../texts'
 import styles from './problem-note.module.css'
 
 /** What could not be read, why, and the way to try again. */
@@ -13,7 +14,7 @@ export function ProblemNote({ title, error, onRetry }: { title: string; error: u
       </div>
       {onRetry && (
         <Button size="small" onClick={onRetry}>
-          Try again
+          {t.tryAgain}
         </Button>
       )}
     </div>

@@ -1,14 +1,15 @@
 import type { ReactNode } from 'react'
+import { t } from '../texts'
 import styles from './status-dot.module.css'
 
 export type Status = 'idle' | 'working' | 'waiting' | 'failed' | 'offline'
 
 const words: Record<Status, string> = {
-  idle: 'Idle',
-  working: 'Working',
-  waiting: 'Waiting for you',
-  failed: 'Last answer failed',
-  offline: 'Not connected',
+  get idle() { return t.idle },
+  get working() { return t.working },
+  get waiting() { return t.waitingForYou },
+  get failed() { return t.lastAnswerFailed },
+  get offline() { return t.notConnected },
 }
 
 /** Shape tells as much as colour: a ring rests, a disc works, a square wants something. */

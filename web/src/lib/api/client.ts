@@ -3,6 +3,7 @@ import { budgetSentence } from '../budget'
 import { createStore } from '../store'
 import type { paths } from './schema'
 import type { Problem } from './types'
+import { t } from '../texts'
 
 export const api = createClient<paths>({ baseUrl: '', fetch: (request) => globalThis.fetch(request) })
 
@@ -31,8 +32,6 @@ interface Answer<T> {
   response: Response
 }
 
-const signedOut = 'You’ve been signed out. Sign in, then try again; what you typed is kept.'
-
 /** Called for each request that failed with 401. */
 export const refusals = createStore(0)
 
@@ -43,7 +42,7 @@ export async function answerOf<T>(request: Promise<Answer<T>>): Promise<T> {
     answer = await request
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
-    throw new ApiError('Cannot reach the server. It may be restarting, or the network is down.', 'offline', 0)
+    throw new ApiError(t.cannotReachTheServerItMayBe, 'offline', 0)
   }
   if (answer.response.ok) return answer.data as T
   const { status } = answer.response
@@ -54,9 +53,9 @@ export async function answerOf<T>(request: Promise<Answer<T>>): Promise<T> {
 }
 
 function detailOf(status: number, problem: Partial<Problem>): string {
-  if (status === 401) return signedOut
+  if (status === 401) return t.youveBeenSignedOutSignInThen
   if (problem.code === 'budget_exceeded') return budgetSentence(problem)
-  return problem.detail ?? `The server answered with status ${status}.`
+  return problem.detail ?? t.theServerAnsweredWithStatus(status)
 }
 
 /** What to tell a person about an error of any kind. */

@@ -1,5 +1,6 @@
 import { answerOf, api, once } from '@/lib/api/client'
 import type { Agent, AgentSpec, Room, Run } from '@/lib/api/types'
+import { t } from '../texts'
 
 export function createAgent(spec: AgentSpec): Promise<Agent> {
   return answerOf(api.POST('/api/agents', { params: { header: once() }, body: spec }))
@@ -14,7 +15,7 @@ export async function deleteAgent(id: string): Promise<void> {
 }
 
 export function testRoomName({ name }: Pick<Agent, 'name'>): string {
-  return `Test of ${name}`.slice(0, 120)
+  return t.testOf(name).slice(0, 120)
 }
 
 export function createTestRoom(agent: Agent): Promise<Room> {

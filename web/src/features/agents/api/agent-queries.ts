@@ -4,6 +4,7 @@ import { queryKeys } from '@/lib/api/query-keys'
 import type { Agent, Run } from '@/lib/api/types'
 import type { Effective } from '../model/effective'
 import type { Series } from '../model/figures'
+import { t } from '../texts'
 
 export function agentQuery(id: string) {
   return queryOptions({
@@ -19,7 +20,7 @@ export const recentRunsQuery = queryOptions({
 })
 
 const days = 30
-export const usagePeriod = `Last ${days} days`
+export const usagePeriod = (): string => t.lastDays(days)
 
 export const usageByAgentQuery = queryOptions({
   queryKey: queryKeys.usage.byAgent,

@@ -1,5 +1,6 @@
 import { ApiError, answerOf, api, once } from '@/lib/api/client'
 import { type SseEvent, SseParser } from '../model/sse'
+import { t } from '../texts'
 
 /** The server sends a keep-alive every 15 seconds; a connection silent for this long is dead. */
 const longestSilence = 40_000
@@ -9,7 +10,7 @@ export async function* execute(agentId: string, message: string, signal: AbortSi
   const params = { path: { id: agentId }, header: once() }
   const request = api.POST('/api/execute/agent/{id}', { params, body: { message }, parseAs: 'stream', signal })
   const stream = (await answerOf(request)) as ReadableStream<Uint8Array> | null
-  if (!stream) throw new ApiError('The server answered with nothing.', 'empty', 200)
+  if (!stream) throw new ApiError(t.theServerAnsweredWithNothing, 'empty', 200)
   const reader = stream.getReader()
   const decoder = new TextDecoder()
   const parser = new SseParser()
@@ -30,7 +31,7 @@ export async function* execute(agentId: string, message: string, signal: AbortSi
 async function withinDeadline<T>(read: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ApiError('The server has gone silent.', 'silent', 0)), longestSilence)
+    timer = setTimeout(() => reject(new ApiError(t.theServerHasGoneSilent, 'silent', 0)), longestSilence)
   })
   try {
     return await Promise.race([read, silence])

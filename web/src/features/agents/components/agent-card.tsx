@@ -11,6 +11,7 @@ import type { AgentFigures } from '../model/figures'
 import { adviceOf, isApi, providerTitle } from '../model/providers'
 import styles from './agent-card.module.css'
 import { AgentMenu } from './agent-menu'
+import { t } from '../texts'
 
 interface AgentCardProps {
   agent: Agent
@@ -31,9 +32,9 @@ export function AgentCard({ agent, provider, figures }: AgentCardProps): ReactNo
             {agent.name}
           </Link>
         </h2>
-        <Button size="small" className={styles.run} aria-label={`Run a task with ${agent.name}`} onClick={() => askForTask([agent.id])}>
+        <Button size="small" className={styles.run} aria-label={t.runATaskWith(agent.name)} onClick={() => askForTask([agent.id])}>
           <Play size={13} aria-hidden />
-          Run a task
+          {t.runATask}
         </Button>
         <AgentMenu agent={agent} />
       </div>
@@ -42,16 +43,14 @@ export function AgentCard({ agent, provider, figures }: AgentCardProps): ReactNo
         {agent.model && <> · {agent.model}</>}
       </p>
       {advice !== null && (
-        <p className={styles.missing} title={advice}>
-          {provider && isApi(provider) ? 'API key missing' : 'Not installed'}: runs fail until it is set up.
-        </p>
+        <p className={styles.missing} title={advice}>{t.runsFailUntilItIsSetUp(provider && isApi(provider) ? t.apiKeyMissing : t.notInstalled)}</p>
       )}
       {agent.system_prompt && <p className={styles.prompt}>{agent.system_prompt}</p>}
       <dl className={styles.figures}>
-        {usage && <Fact name="Answers">{count(usage.runs)}</Fact>}
-        {usage && <Fact name="Success">{usage.successRate === null ? '–' : percent(usage.successRate)}</Fact>}
-        {usage && <Fact name="Cost"><Cost usage={usage} /></Fact>}
-        <Fact name="Last used"><LastUsed figures={figures} /></Fact>
+        {usage && <Fact name={t.answers}>{count(usage.runs)}</Fact>}
+        {usage && <Fact name={t.success}>{usage.successRate === null ? '–' : percent(usage.successRate)}</Fact>}
+        {usage && <Fact name={t.cost}><Cost usage={usage} /></Fact>}
+        <Fact name={t.lastUsed}><LastUsed figures={figures} /></Fact>
       </dl>
     </li>
   )

@@ -21,6 +21,7 @@ import styles from './agent-editor.module.css'
 import { EffectiveView } from './effective-view'
 import { AgentSaveBar } from './agent-save-bar'
 import { SideRoom } from './side-room'
+import { t } from '../texts'
 
 interface AgentEditorProps {
   /** Null while there is none yet. */
@@ -33,15 +34,15 @@ interface AgentEditorProps {
 }
 
 const views = [
-  { value: 'settings', label: 'Settings' },
-  { value: 'effective', label: 'Effective tools' },
+  { value: 'settings', get label() { return t.settings } },
+  { value: 'effective', get label() { return t.effectiveTools } },
 ] as const
 
 export function AgentEditor({ agent, initial, suggestName, view, showRoom }: AgentEditorProps): ReactNode {
   const { draft, change, discard, save, problem, isSaving, isChanged } = useDraft(agent, initial)
   const navigate = useNavigate()
   const form = useRef<HTMLFormElement>(null)
-  const title = agent?.name ?? 'New agent'
+  const title = agent?.name ?? t.newAgent
   const isEffective = agent !== null && view.show === 'effective'
   const isTesting = agent !== null && view.test === true
 
@@ -65,8 +66,8 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
   }
 
   useCommands([
-    { id: 'save-agent', title: 'Save the agent', group: 'Agents', keys: 'mod+s', run: () => void saveAnd({ ...view }) },
-    ...(agent ? [{ id: 'test-agent', title: 'Test the agent in a side room', group: 'Agents', run: () => void test() }] : []),
+    { id: 'save-agent', title: t.saveTheAgent, group: 'agents', keys: 'mod+s', run: () => void saveAnd({ ...view }) },
+    ...(agent ? [{ id: 'test-agent', title: t.testTheAgentInASideRoom, group: 'agents' as const, run: () => void test() }] : []),
   ])
 
   const test = async (): Promise<void> => {
@@ -80,20 +81,20 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
         actions={
           agent && (
             <>
-              <Button className={styles.action} onClick={() => askForTask([agent.id])} title="Run a task">
+              <Button className={styles.action} onClick={() => askForTask([agent.id])} title={t.runATask}>
                 <Play size={14} aria-hidden />
-                <span className="visually-hidden-narrow">Run a task</span>
+                <span className="visually-hidden-narrow">{t.runATask}</span>
               </Button>
-              <Button className={styles.action} aria-pressed={isTesting} onClick={() => void test()} title="Test in a side room">
+              <Button className={styles.action} aria-pressed={isTesting} onClick={() => void test()} title={t.testInASideRoom}>
                 <FlaskConical size={14} aria-hidden />
-                <span className="visually-hidden-narrow">{isChanged ? 'Save and test' : 'Test it'}</span>
+                <span className="visually-hidden-narrow">{isChanged ? t.saveAndTest : t.testIt}</span>
               </Button>
               <AgentMenu agent={agent} />
             </>
           )
         }
       >
-        <Trail back={<Link to="/agents">Agents</Link>}>
+        <Trail back={<Link to="/agents">{t.agents}</Link>}>
           {agent && <AgentMark id={agent.id} name={agent.name} />}
           <h1>{title}</h1>
         </Trail>
@@ -103,7 +104,7 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
           <PageColumn className={styles.column}>
             {agent && (
               <Segmented
-                label="What to show"
+                label={t.whatToShow}
                 choices={views}
                 value={isEffective ? 'effective' : 'settings'}
                 onChange={(value) => show(agent.id, { ...view, show: value === 'effective' ? value : undefined })}

@@ -16,6 +16,7 @@ import { ModelOptionFields } from './model-option-fields'
 import { ProviderChoice } from './provider-choice'
 import { SkillValues } from './skill-values'
 import { ToolRules } from './tool-rules'
+import { t } from '../texts'
 
 interface AgentFormProps {
   draft: Draft
@@ -43,26 +44,26 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
   const hasRules = Object.values(draft.tools).some((list) => list.length > 0)
   const hasLimits = Object.values(draft.limits).some((value) => value !== '')
   const options = { areSet: hasOptions(draft.modelOptions), areTaken: chosen === undefined || takesOptions(chosen) }
-  const noUse = (what: string): string => `${providerTitle(draft.provider)} has no use for ${what}; they are kept for another provider.`
+  const noUse = (what: string): string => t.hasNoUseForTheyAreKept(providerTitle(draft.provider), what)
 
   return (
     <form
       ref={form}
       className={styles.form}
-      aria-label="Agent"
+      aria-label={t.agent}
       noValidate
       onSubmit={(event) => {
         event.preventDefault()
         onSave()
       }}
     >
-      <FormField label="Name" problem={at('name')} hint="Mention it in rooms as @name">
+      <FormField label={t.name} problem={at('name')} hint={t.mentionItInRoomsAsName}>
         {(control) => (
           <input {...control} value={draft.name} required maxLength={120} autoComplete="off" onChange={(event) => onChange({ name: event.target.value })} />
         )}
       </FormField>
       <ProviderChoice value={draft.provider} isNew={isNew} problem={at('provider')} onChange={(provider) => onChange({ provider })} />
-      <FormField label="Model" problem={at('model')} hint={chosen && options.areTaken ? 'The API’s name for it. Default: the model in the server’s configuration.' : 'Left empty, it is the provider’s own choice.'}>
+      <FormField label={t.model} problem={at('model')} hint={chosen && options.areTaken ? t.theAPIsNameForItDefaultThe : t.leftEmptyItIsTheProvidersOwn}>
         {(control) => (
           <>
             <input
@@ -72,7 +73,7 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
               autoComplete="off"
               autoCapitalize="off"
               spellCheck={false}
-              placeholder={chosen && options.areTaken ? '' : 'the provider’s default'}
+              placeholder={chosen && options.areTaken ? '' : t.theProvidersDefault}
               onChange={(event) => onChange({ model: event.target.value })}
             />
             <datalist id={listId}>
@@ -84,16 +85,16 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
         )}
       </FormField>
       <FormField
-        label="Instructions"
+        label={t.instructions}
         problem={at('system_prompt')}
-        hint={promptBytes > longestPrompt / 2 ? `${bytes(promptBytes)} of at most ${bytes(longestPrompt)}.` : 'Its role and how it works. Sent before every conversation.'}
+        hint={promptBytes > longestPrompt / 2 ? t.ofAtMost(bytes(promptBytes), bytes(longestPrompt)) : t.itsRoleAndHowItWorksSent}
       >
         {(control) => <textarea {...control} value={draft.systemPrompt} rows={5} onChange={(event) => onChange({ systemPrompt: event.target.value })} />}
       </FormField>
       {(options.areSet || (chosen && options.areTaken)) && (
         <Disclosure
-          title="Model options"
-          summary={!options.areTaken ? 'Not for this provider' : options.areSet ? 'Custom settings' : 'Defaults'}
+          title={t.modelOptions}
+          summary={!options.areTaken ? t.notForThisProvider : options.areSet ? t.customSettings : t.defaults}
           isOpen={options.areSet || problem?.place === 'model_options'}
         >
           <ModelOptionFields
@@ -104,16 +105,16 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
           />
         </Disclosure>
       )}
-      <Disclosure title="Tools" summary={hasRules ? 'Custom rules' : 'Always ask'} isOpen={hasRules || problem?.place === 'tools'}>
+      <Disclosure title={t.tools} summary={hasRules ? t.customRules : t.alwaysAsk} isOpen={hasRules || problem?.place === 'tools'}>
         <ToolRules tools={draft.tools} problem={at('tools')} onChange={(tools) => onChange({ tools })} />
       </Disclosure>
       <Disclosure
-        title="Skills and MCP servers"
+        title={t.skillsAndMcpServers}
         summary={named(draft.skills.length + draft.mcpServers.length)}
         isOpen={draft.skills.length + draft.mcpServers.length > 0 || problem?.place === 'skills' || problem?.place === 'skill_parameters' || problem?.place === 'mcp_servers'}
       >
         <NameList
-          label="Skills"
+          label={t.skills}
           names={draft.skills}
           known={skills ?? []}
           problem={at('skills')}
@@ -122,30 +123,30 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
         />
         <SkillValues skills={withParameters} values={draft.skillParameters} problem={at('skill_parameters')} onChange={(skillParameters) => onChange({ skillParameters })} />
         <NameList
-          label="MCP servers"
+          label={t.mcpServers}
           names={draft.mcpServers}
           known={servers ?? []}
           problem={at('mcp_servers')}
-          hint={capabilities && !capabilities.mcp ? noUse('MCP servers') : offered(servers, 'MCP servers')}
+          hint={capabilities && !capabilities.mcp ? noUse(t.mcpServers) : offered(servers, t.mcpServers)}
           onChange={(names) => onChange({ mcpServers: names })}
         />
       </Disclosure>
-      <Disclosure title="Limits" summary={hasLimits ? 'Custom limits' : 'Defaults'} isOpen={hasLimits || problem?.place === 'limits'}>
+      <Disclosure title={t.limits} summary={hasLimits ? t.customLimits : t.defaults} isOpen={hasLimits || problem?.place === 'limits'}>
         <LimitFields values={draft.limits} problem={problem?.place === 'limits' ? problem : null} onChange={(limits) => onChange({ limits })} />
       </Disclosure>
       {/* Enter in a field saves; the button for it stands in the bar below. */}
-      <button type="submit" hidden aria-label="Save" />
+      <button type="submit" hidden aria-label={t.save} />
     </form>
   )
 }
 
 function named(count: number): string {
-  return count === 0 ? 'none' : `${count} named`
+  return count === 0 ? t.noneWord : t.named(count)
 }
 
 function offered(names: readonly string[] | undefined, what: string): string {
-  if (names === undefined) return `Names of ${what} on this server.`
-  return names.length === 0 ? `This server has no ${what} yet.` : `This server has: ${names.join(', ')}.`
+  if (names === undefined) return t.namesOfOnThisServer(what)
+  return names.length === 0 ? t.thisServerHasNoYet(what) : t.thisServerHas(names.join(', '))
 }
 
 /** Models that other agents of this provider were given. */

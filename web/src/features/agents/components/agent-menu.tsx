@@ -11,6 +11,7 @@ import { notify } from '@/lib/notices'
 import { createRoomWith } from '../api/agent-commands'
 import { toFile } from '../model/transfer'
 import { DeleteAgentDialog } from './delete-agent-dialog'
+import { t } from '../texts'
 
 /** Actions on an agent other than editing. */
 export function AgentMenu({ agent }: { agent: Agent }): ReactNode {
@@ -24,23 +25,23 @@ export function AgentMenu({ agent }: { agent: Agent }): ReactNode {
       await queries.invalidateQueries(roomsQuery)
       await navigate({ to: '/rooms/$roomId', params: { roomId: room.id } })
     },
-    onError: (error) => notify(`No room was created. ${explain(error)}`, 'problem'),
+    onError: (error) => notify(t.noRoomWasCreated(explain(error)), 'problem'),
   })
 
   return (
     <>
       <Menu
-        label={`Actions for ${agent.name}`}
+        label={t.actionsFor(agent.name)}
         icon={<Ellipsis size={18} aria-hidden />}
         items={[
-          { label: 'Open a room with it', icon: <MessageSquare size={15} aria-hidden />, onSelect: () => openRoom.mutate() },
-          { label: 'Duplicate', icon: <Copy size={15} aria-hidden />, onSelect: () => void navigate({ to: '/agents/new', search: { from: agent.id } }) },
+          { label: t.openARoomWithIt, icon: <MessageSquare size={15} aria-hidden />, onSelect: () => openRoom.mutate() },
+          { label: t.duplicate, icon: <Copy size={15} aria-hidden />, onSelect: () => void navigate({ to: '/agents/new', search: { from: agent.id } }) },
           {
-            label: 'Export as JSON',
+            label: t.exportAsJson,
             icon: <FileJson size={15} aria-hidden />,
             onSelect: () => download(fileName(agent.name, 'agent.json'), 'application/json', toFile([agent])),
           },
-          { label: 'Delete', icon: <Trash2 size={15} aria-hidden />, onSelect: () => setIsDeleting(true), isDangerous: true },
+          { label: t.deleteIt, icon: <Trash2 size={15} aria-hidden />, onSelect: () => setIsDeleting(true), isDangerous: true },
         ]}
       />
       {isDeleting && <DeleteAgentDialog agent={agent} onClose={() => setIsDeleting(false)} />}

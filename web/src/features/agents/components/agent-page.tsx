@@ -10,6 +10,7 @@ import { agentQuery } from '../api/agent-queries'
 import { draftOf, emptyDraft, freeName } from '../model/draft'
 import { firstChoice, providerTitle } from '../model/providers'
 import { AgentEditor } from './agent-editor'
+import { t } from '../texts'
 import styles from './agents.module.css'
 
 /** Shows a room inside of a page; the app brings it, because rooms are another feature. */
@@ -25,13 +26,13 @@ export function AgentPage({ agentId, view, showRoom }: { agentId: string; view: 
   const { data: agent, error, refetch } = useQuery(agentQuery(agentId))
   if (agent) return <AgentEditor key={agent.id} agent={agent} initial={draftOf(agent)} view={view} showRoom={showRoom} />
   if (error instanceof ApiError && error.status === 404) {
-    return <Note title="Agent not found" detail="It may have been deleted. Its messages are still in its rooms." />
+    return <Note title={t.agentNotFound} detail={t.itMayHaveBeenDeletedItsMessages} />
   }
   if (error) {
     return (
-      <Note title="Could not load the agent" detail={explain(error)}>
+      <Note title={t.couldNotLoadTheAgent} detail={explain(error)}>
         <Button look="primary" onClick={() => void refetch()}>
-          Try again
+          {t.tryAgain}
         </Button>
       </Note>
     )
@@ -44,11 +45,11 @@ export function NewAgentPage({ from, provider, showRoom }: { from: string | null
   const agents = useQuery(agentsQuery)
   const providers = useQuery(providersQuery)
   const source = agents.data?.find((agent) => agent.id === from)
-  if (!agents.data || (!source && providers.isPending)) return agents.error ? <Note title="Could not load agents" detail={explain(agents.error)} /> : <Reading />
+  if (!agents.data || (!source && providers.isPending)) return agents.error ? <Note title={t.couldNotLoadAgents} detail={explain(agents.error)} /> : <Reading />
   const chosen = provider ?? firstChoice(providers.data ?? [])
   const there = agents.data
   const suggest = (name: string): string => freeName(providerTitle(name), there)
-  const initial = source ? { ...draftOf(source), name: freeName(`${source.name.slice(0, 110)} copy`, there) } : emptyDraft(chosen, suggest(chosen))
+  const initial = source ? { ...draftOf(source), name: freeName(t.copy(source.name.slice(0, 110)), there) } : emptyDraft(chosen, suggest(chosen))
   return <AgentEditor key={`${from} ${provider}`} agent={null} initial={initial} suggestName={source ? undefined : suggest} view={{}} showRoom={showRoom} />
 }
 
@@ -57,7 +58,7 @@ function Reading(): ReactNode {
     <>
       <PageBar> </PageBar>
       <p className={styles.reading} role="status">
-        Loading…
+        {t.loading}
       </p>
     </>
   )
@@ -67,7 +68,7 @@ function Note({ title, detail, children }: { title: string; detail: string; chil
   return (
     <PageNote title={title} detail={detail} width="wide">
       <p>
-        <Link to="/agents">All agents</Link>
+        <Link to="/agents">{t.allAgents}</Link>
       </p>
       {children}
     </PageNote>

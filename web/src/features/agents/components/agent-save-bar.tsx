@@ -3,6 +3,7 @@ import { Button } from '@/components/ui/button'
 import { SaveBar } from '@/components/ui/save-bar'
 import textStyles from '@/components/ui/text.module.css'
 import type { FormProblem } from '../model/problems'
+import { t } from '../texts'
 
 interface AgentSaveBarProps {
   isNew: boolean
@@ -20,18 +21,18 @@ export function AgentSaveBar({ isNew, isChanged, isSaving, problem, onSave, onTe
   return (
     <SaveBar
       layout="docked"
-      status={problem ? <Problem problem={problem} /> : isNew ? 'Not created yet' : 'Unsaved changes'}
-      label={isNew ? 'Create agent' : isSaving ? 'Saving…' : 'Save'}
+      status={problem ? <Problem problem={problem} /> : isNew ? t.notCreatedYet : t.unsavedChanges}
+      label={isNew ? t.createAgent : isSaving ? t.saving : t.save}
       isBusy={isSaving}
       onSave={onSave}
     >
       {isNew ? (
         <Button isBusy={isSaving} onClick={onTest}>
-          Create and test
+          {t.createAndTest}
         </Button>
       ) : (
         <Button disabled={isSaving} onClick={onDiscard}>
-          Discard
+          {t.discard}
         </Button>
       )}
     </SaveBar>
@@ -41,7 +42,7 @@ export function AgentSaveBar({ isNew, isChanged, isSaving, problem, onSave, onTe
 function Problem({ problem }: { problem: FormProblem }): ReactNode {
   return (
     <p className={textStyles.problem} role={problem.place === null ? 'alert' : undefined}>
-      {problem.place === null ? problem.text : 'Not saved: see the marked fields above.'}
+      {problem.place === null ? problem.text : t.notSavedSeeTheMarkedFieldsAbove}
     </p>
   )
 }

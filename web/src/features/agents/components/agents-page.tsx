@@ -19,6 +19,7 @@ import { toFile } from '../model/transfer'
 import { AgentCard } from './agent-card'
 import styles from './agents.module.css'
 import { ImportDialog } from './import-dialog'
+import { t } from '../texts'
 
 /** Fewer than this are found at a glance. */
 const worthFiltering = 7
@@ -30,12 +31,12 @@ export function AgentsPage(): ReactNode {
   const exportAll = (): void => download('greenroom-agents.json', 'application/json', toFile(agents ?? []))
 
   useEffect(() => {
-    setPageTitle('Agents')
+    setPageTitle(t.agents)
   }, [])
 
   useCommands([
-    { id: 'import-agents', title: 'Import agents from a file', group: 'Agents', run: () => setIsImporting(true) },
-    { id: 'export-agents', title: 'Export all agents', group: 'Agents', run: exportAll },
+    { id: 'import-agents', title: t.importAgentsFromAFile, group: 'agents', run: () => setIsImporting(true) },
+    { id: 'export-agents', title: t.exportAllAgents, group: 'agents', run: exportAll },
   ])
 
   return (
@@ -44,36 +45,36 @@ export function AgentsPage(): ReactNode {
         actions={
           <Link to="/agents/new" className={primaryLink.link}>
             <Plus size={15} aria-hidden />
-            New agent
+            {t.newAgent}
           </Link>
         }
       >
-        <h1 className={styles.title}>Agents</h1>
+        <h1 className={styles.title}>{t.agents}</h1>
       </PageBar>
       <PageColumn className={styles.page}>
         <div className={styles.bar}>
           {(agents?.length ?? 0) >= worthFiltering ? (
-            <input type="search" className={styles.filter} aria-label="Filter agents" placeholder="Name, provider or model" value={filter} onChange={(event) => setFilter(event.target.value)} />
+            <input type="search" className={styles.filter} aria-label={t.filterAgents} placeholder={t.nameProviderOrModel} value={filter} onChange={(event) => setFilter(event.target.value)} />
           ) : (
-            <p className={styles.period}>Agents that answer in your rooms</p>
+            <p className={styles.period}>{t.agentsThatAnswerInYourRooms}</p>
           )}
           <Button look="quiet" onClick={() => setIsImporting(true)}>
             <Upload size={15} aria-hidden />
-            Import
+            {t.import}
           </Button>
         </div>
         {error && !agents && (
           <div className={styles.note} role="alert">
-            <h2>Could not load agents</h2>
+            <h2>{t.couldNotLoadAgents}</h2>
             <p>{explain(error)}</p>
             <Button look="primary" onClick={() => void refetch()}>
-              Try again
+              {t.tryAgain}
             </Button>
           </div>
         )}
         {!error && !agents && (
           <p className={styles.reading} role="status">
-            Reading
+            {t.reading}
           </p>
         )}
         {agents && <Cards agents={agents.filter((agent) => fits(agent, filter))} isFiltered={filter.trim() !== ''} />}
@@ -90,11 +91,11 @@ function Cards({ agents, isFiltered }: { agents: readonly Agent[]; isFiltered: b
   if (agents.length === 0) {
     return (
       <div className={styles.note}>
-        <h2>{isFiltered ? 'No agents match' : 'No agents yet'}</h2>
-        <p>{isFiltered ? 'Search by name, provider or model.' : 'An agent is a model or a coding program with your instructions.'}</p>
+        <h2>{isFiltered ? t.noAgentsMatch : t.noAgentsYet}</h2>
+        <p>{isFiltered ? t.searchByNameProviderOrModel : t.anAgentIsAModelOrA}</p>
         {!isFiltered && (
           <Link to="/agents/new" className={primaryLink.link}>
-            Create an agent
+            {t.createAnAgent}
           </Link>
         )}
       </div>
@@ -112,7 +113,7 @@ function Cards({ agents, isFiltered }: { agents: readonly Agent[]; isFiltered: b
           />
         ))}
       </ul>
-      {usage && <p className={styles.period}>{usagePeriod}</p>}
+      {usage && <p className={styles.period}>{usagePeriod()}</p>}
     </>
   )
 }

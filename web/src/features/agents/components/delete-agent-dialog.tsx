@@ -6,6 +6,7 @@ import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import type { Agent } from '@/lib/api/types'
 import { deleteAgent } from '../api/agent-commands'
 import { agentQuery } from '../api/agent-queries'
+import { t } from '../texts'
 
 export function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: () => void }): ReactNode {
   const rooms = useQuery(roomsQuery).data?.filter((room) => room.agents.includes(agent.id)).length ?? 0
@@ -23,11 +24,8 @@ export function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: (
   })
 
   return (
-    <ConfirmDialog title={`Delete ${agent.name}?`} keep="Cancel" confirm="Delete agent" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
-      <p>
-        {rooms === 0 ? 'It isn’t in any room.' : `It leaves ${rooms === 1 ? 'the room' : `the ${rooms} rooms`} it is in; what it said stays.`} Its settings are
-        gone for good: export it first if you may want them back.
-      </p>
+    <ConfirmDialog title={t.delete(agent.name)} keep={t.cancel} confirm={t.deleteAgent} isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
+      <p>{t.itsSettingsAreGoneForGoodExport(rooms === 0 ? t.itIsntInAnyRoom : t.itLeavesItIsInWhatIt(rooms === 1 ? t.theRoom : t.theRooms(rooms)))}</p>
     </ConfirmDialog>
   )
 }

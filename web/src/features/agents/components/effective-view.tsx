@@ -12,6 +12,7 @@ import { sentence } from '@/lib/format'
 import { effectiveQuery } from '../api/agent-queries'
 import { type Effective, type EffectiveServer, type EffectiveTool, originOf, stateOf, stateWords, tierWords, verdictWords } from '../model/effective'
 import { providerTitle } from '../model/providers'
+import { t } from '../texts'
 import styles from './effective-view.module.css'
 
 /** What the agent really has to work with, and where each of it comes from. */
@@ -24,25 +25,25 @@ export function EffectiveView({ agent, isChanged }: { agent: Agent; isChanged: b
       {rooms.length > 0 && (
         <div className={styles.where}>
           <Select
-            label="In the room"
+            label={t.inTheRoom}
             value={room ?? ''}
-            options={[{ value: '', label: 'No specific room' }, ...rooms.map(({ id, name }) => ({ value: id, label: name }))]}
+            options={[{ value: '', label: t.noSpecificRoom }, ...rooms.map(({ id, name }) => ({ value: id, label: name }))]}
             onChange={(id) => setRoom(id || null)}
           />
         </div>
       )}
       <div className={styles.head}>
         <p className={textStyles.note}>
-          The tools it has in a run, and where each comes from.{isChanged && ' Your unsaved changes are not included.'}
+          {t.theToolsItHasInARun}{isChanged && t.yourUnsavedChangesAreNotIncluded}
         </p>
         <Button size="small" look="quiet" isBusy={isFetching} onClick={() => void refetch()}>
           <RefreshCw size={13} aria-hidden />
-          {isFetching ? 'Loading…' : 'Reload'}
+          {isFetching ? t.loading : t.reload}
         </Button>
       </div>
       {data === undefined && !error && (
         <p className={textStyles.note} role="status">
-          Loading tools from its servers; servers that are not running are started.
+          {t.loadingToolsFromItsServersServersThat}
         </p>
       )}
       {error && !data && (
@@ -60,29 +61,27 @@ function Tiers({ effective }: { effective: Effective }): ReactNode {
   return (
     <>
       {!provider.mcp && (
-        <p className={notes.warning}>
-          {providerTitle(provider.name)} uses no MCP servers: what is listed here waits for a provider that does.
-        </p>
+        <p className={notes.warning}>{t.usesNoMcpServersWhatIsListed(providerTitle(provider.name))}</p>
       )}
       {own.length > 0 && (
-        <section className={styles.server} aria-label="Greenroom’s own tools">
+        <section className={styles.server} aria-label={t.greenroomsOwnTools}>
           <h2>Greenroom</h2>
-          <p className={textStyles.note}>Built in, for every agent whose provider supports tools</p>
+          <p className={textStyles.note}>{t.builtInForEveryAgentWhoseProvider}</p>
           <Tools tools={own} />
         </section>
       )}
       {servers.map((server) => (
         <Server key={`${server.tier} ${server.name}`} server={server} />
       ))}
-      {servers.length === 0 && <p className={textStyles.note}>No MCP servers in the agent, its skills or a project.</p>}
-      <p className={textStyles.note}>Tools that {providerTitle(provider.name)} has built in, such as reading files or running commands, are not listed.</p>
+      {servers.length === 0 && <p className={textStyles.note}>{t.noMcpServersInTheAgentIts}</p>}
+      <p className={textStyles.note}>{t.toolsThatHasBuiltInSuchAs(providerTitle(provider.name))}</p>
     </>
   )
 }
 
 function Server({ server }: { server: EffectiveServer }): ReactNode {
   return (
-    <section className={styles.server} aria-label={`MCP server ${server.name}`}>
+    <section className={styles.server} aria-label={t.mcpServer(server.name)}>
       <h2>
         {server.name}
         <span className={styles.state} data-state={stateOf(server)}>
@@ -92,25 +91,25 @@ function Server({ server }: { server: EffectiveServer }): ReactNode {
       </h2>
       <p className={textStyles.note}>
         {originOf(server)}
-        {server.shadowed.length > 0 && `; overrides the one ${server.shadowed.map(tierWords).join(' and the one ')}`}
+        {server.shadowed.length > 0 && t.overridesTheOne(server.shadowed.map(tierWords).join(' and the one '))}
       </p>
       {server.problem && <p className={textStyles.longProblem}>{sentence(server.problem.message)}</p>}
-      {server.state === 'untrusted' && <p className={textStyles.note}>Not used until someone trusts the file in the room settings.</p>}
+      {server.state === 'untrusted' && <p className={textStyles.note}>{t.notUsedUntilSomeoneTrustsTheFile}</p>}
       {server.tools && <Tools tools={server.tools} />}
     </section>
   )
 }
 
 function Tools({ tools }: { tools: readonly EffectiveTool[] }): ReactNode {
-  if (tools.length === 0) return <p className={textStyles.note}>No tools.</p>
+  if (tools.length === 0) return <p className={textStyles.note}>{t.noTools}</p>
   return (
     <ul className={styles.tools}>
       {tools.map((tool) => (
         <li key={tool.full_name}>
           <code title={tool.full_name}>{tool.name}</code>
-          <span className={styles.description}>{tool.quarantined ? `Blocked: ${tool.quarantined}` : tool.description}</span>
+          <span className={styles.description}>{tool.quarantined ? t.blocked(tool.quarantined) : tool.description}</span>
           <span className={styles.verdict} data-verdict={tool.quarantined ? 'deny' : tool.verdict}>
-            {tool.quarantined ? 'Blocked' : tool.remembered ? 'allowed in this room' : verdictWords[tool.verdict]}
+            {tool.quarantined ? t.blockedTitle : tool.remembered ? t.allowedInThisRoom : verdictWords[tool.verdict]}
           </span>
         </li>
       ))}

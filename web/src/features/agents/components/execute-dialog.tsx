@@ -12,6 +12,8 @@ import { providerTitle } from '../model/providers'
 import { useExecution } from '../model/use-execution'
 import styles from './execute-dialog.module.css'
 import { ExecutionView } from './execution-view'
+import { RichText } from '@/components/ui/rich-text'
+import { t } from '../texts'
 
 /** One task for one agent: asked, watched, answered, counted. */
 export function ExecuteDialog({ request, onClose }: { request: ExecuteRequest; onClose: () => void }): ReactNode {
@@ -31,21 +33,21 @@ export function ExecuteDialog({ request, onClose }: { request: ExecuteRequest; o
   }
 
   return (
-    <Dialog title="Run a task" width="wide" onClose={onClose}>
+    <Dialog title={t.runATask} width="wide" onClose={onClose}>
       <div className={styles.body}>
         {execution && agent ? (
           <ExecutionView agent={agent} task={task} executing={executing} onAgain={clear} onClose={onClose} />
         ) : (
           <form
             className={styles.form}
-            aria-label="Task"
+            aria-label={t.task}
             onSubmit={(event) => {
               event.preventDefault()
               run()
             }}
           >
             {offered.length > 1 || !agent ? (
-              <FormField label="Agent" hint={offered.length === 0 ? 'No agents yet. Create one on the Agents page.' : undefined}>
+              <FormField label={t.agent} hint={offered.length === 0 ? t.noAgentsYetCreateOneOnThe : undefined}>
                 {(control) => (
                   <select {...control} value={agent?.id ?? ''} onChange={(event) => setChosen(event.target.value)}>
                     {offered.map(({ id, name, provider, model }) => (
@@ -58,16 +60,16 @@ export function ExecuteDialog({ request, onClose }: { request: ExecuteRequest; o
               </FormField>
             ) : (
               <p className={styles.who}>
-                <strong>{agent.name}</strong> runs it once in a new room.
+                <RichText text={t.agentRunsItOnce} parts={{ agent: <strong>{agent.name}</strong> }} />
               </p>
             )}
-            <FormField label="Task" hint="The answer and its cost are shown here and kept in its room.">
+            <FormField label={t.task} hint={t.theAnswerAndItsCostAreShown}>
               {(control) => (
                 <textarea
                   {...control}
                   value={task}
                   rows={6}
-                  placeholder="Describe the task"
+                  placeholder={t.describeTheTask}
                   ref={focusFirst}
                   onChange={(event) => setTask(event.target.value)}
                   onKeyDown={(event) => {
@@ -83,10 +85,10 @@ export function ExecuteDialog({ request, onClose }: { request: ExecuteRequest; o
               <span className={styles.keys}>
                 <Kbd keys="mod+Enter" />
               </span>
-              <Button onClick={onClose}>Cancel</Button>
+              <Button onClick={onClose}>{t.cancel}</Button>
               <Button type="submit" look="primary" disabled={!isPossible}>
                 <Play size={14} aria-hidden />
-                Run
+                {t.run}
               </Button>
             </div>
           </form>

@@ -4,6 +4,8 @@ import { Button } from '@/components/ui/button'
 import { VisibleText } from '@/components/ui/visible-text'
 import { withoutHidden } from '@/lib/hidden-characters'
 import type { Approval } from '../model/execution'
+import { RichText } from '@/components/ui/rich-text'
+import { t } from '../texts'
 import styles from './execution.module.css'
 
 interface ExecutionApprovalProps {
@@ -22,13 +24,13 @@ export function ExecutionApproval({ approval, roomId, isBusy, onAnswer, onClose 
   const isQuestion = questionTools.includes(approval.name)
   const answer = (decision: 'allow' | 'deny') => (): void => onAnswer(approval.id, decision)
   return (
-    <section className={styles.approval} aria-label={`May it use ${withoutHidden(approval.name)}?`}>
+    <section className={styles.approval} aria-label={t.mayItUse(withoutHidden(approval.name))}>
       <strong>
         {isQuestion ? (
-          'It has a question'
+          t.itHasAQuestion
         ) : (
           <>
-            May it use <VisibleText text={approval.name} />?
+            <RichText text={t.mayItUseTool} parts={{ tool: <VisibleText text={approval.name} /> }} />
           </>
         )}
       </strong>
@@ -38,15 +40,15 @@ export function ExecutionApproval({ approval, roomId, isBusy, onAnswer, onClose 
       <div className={styles.answers}>
         {isQuestion && roomId ? (
           <Link to="/rooms/$roomId" params={{ roomId }} onClick={onClose}>
-            Answer in its room
+            {t.answerInItsRoom}
           </Link>
         ) : (
           <>
             <Button size="small" look="primary" isBusy={isBusy} onClick={answer('allow')}>
-              Allow
+              {t.allow}
             </Button>
             <Button size="small" isBusy={isBusy} onClick={answer('deny')}>
-              Deny
+              {t.deny}
             </Button>
           </>
         )}

@@ -2,6 +2,7 @@ import { Check, CircleAlert, LoaderCircle, Wrench } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { VisibleText } from '@/components/ui/visible-text'
 import type { ToolCall } from '../model/execution'
+import { t } from '../texts'
 import styles from './execution-tools.module.css'
 
 /** Longer ones are read in the room. */
@@ -10,7 +11,7 @@ const longest = 4000
 export function ExecutionTools({ tools, isWaiting }: { tools: readonly ToolCall[]; isWaiting: boolean }): ReactNode {
   if (tools.length === 0) return null
   return (
-    <ul className={styles.tools} aria-label="Tools used">
+    <ul className={styles.tools} aria-label={t.toolsUsed}>
       {tools.map((call) => (
         <li key={call.id}>
           <details>
@@ -22,9 +23,9 @@ export function ExecutionTools({ tools, isWaiting }: { tools: readonly ToolCall[
               <code>
                 <VisibleText text={brief(call.input)} />
               </code>
-              {call.state === 'running' && !isWaiting && <LoaderCircle size={13} role="img" aria-label="runs" className={styles.spin} />}
-              {call.state === 'done' && <Check size={13} role="img" aria-label="done" className={styles.good} />}
-              {call.state === 'failed' && <CircleAlert size={13} role="img" aria-label="failed" className={styles.bad} />}
+              {call.state === 'running' && !isWaiting && <LoaderCircle size={13} role="img" aria-label={t.runs} className={styles.spin} />}
+              {call.state === 'done' && <Check size={13} role="img" aria-label={t.doneWord} className={styles.good} />}
+              {call.state === 'failed' && <CircleAlert size={13} role="img" aria-label={t.failed} className={styles.bad} />}
             </summary>
             <pre>
               <VisibleText text={whole(call.input)} />
@@ -43,5 +44,5 @@ function brief(value: unknown): string {
 
 function whole(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value ?? null, null, 2)
-  return text.length > longest ? `${text.slice(0, longest)}\n… the rest is in its room` : text
+  return text.length > longest ? t.theRestIsInItsRoom(text.slice(0, longest)) : text
 }

@@ -13,6 +13,7 @@ import styles from './execute-dialog.module.css'
 import { ExecutionApproval } from './execution-approval'
 import { ExecutionFigures } from './execution-figures'
 import { ExecutionTools } from './execution-tools'
+import { t } from '../texts'
 
 interface ExecutionViewProps {
   agent: Agent
@@ -32,7 +33,7 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
   return (
     <>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a long one scrolls */}
-      <p className={styles.task} role="region" aria-label="The task" tabIndex={0}>
+      <p className={styles.task} role="region" aria-label={t.theTask} tabIndex={0}>
         {task}
       </p>
       <div className={styles.state}>
@@ -40,12 +41,12 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
         <strong>{agent.name}</strong>
         {isRunning ? <Progress execution={execution} isStopping={isStopping} /> : <span role="status">{words[ending.kind]}</span>}
       </div>
-      {isRunning && <div className={styles.progress} role="progressbar" aria-label="Task is running" />}
+      {isRunning && <div className={styles.progress} role="progressbar" aria-label={t.taskIsRunning} />}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it */}
-      <div ref={output} className={styles.output} role="region" aria-label="Answer" tabIndex={0}>
+      <div ref={output} className={styles.output} role="region" aria-label={t.answer} tabIndex={0}>
         {thinking !== '' && (
           <details className={styles.thinking}>
-            <summary>{text === '' && isRunning ? 'Thinking…' : 'Thought'}</summary>
+            <summary>{text === '' && isRunning ? t.thinkingNow : t.thought}</summary>
             <p>{thinking}</p>
           </details>
         )}
@@ -59,33 +60,33 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
             {ending.text}
           </p>
         )}
-        {ending?.kind === 'completed' && text === '' && ending.text === null && <p className={styles.quiet}>No reply needed</p>}
+        {ending?.kind === 'completed' && text === '' && ending.text === null && <p className={styles.quiet}>{t.noReplyNeeded}</p>}
       </div>
       {metrics && !isRunning && <ExecutionFigures metrics={metrics} />}
       <div className={styles.actions}>
         {roomId && (
           <Link className={styles.room} to="/rooms/$roomId" params={{ roomId }} onClick={onClose}>
-            Open its room
+            {t.openItsRoom}
           </Link>
         )}
         {isRunning ? (
           <>
-            <Button onClick={onClose} title="It continues in its room">
-              Run in background
+            <Button onClick={onClose} title={t.itContinuesInItsRoom}>
+              {t.runInBackground}
             </Button>
             <Button look="danger" isBusy={isStopping} disabled={execution.runId === null} onClick={stop}>
               <Square size={12} fill="currentColor" aria-hidden />
-              {isStopping ? 'Stopping…' : 'Stop'}
+              {isStopping ? t.stopping : t.stop}
             </Button>
           </>
         ) : (
           <>
             <Button onClick={onAgain}>
               <RotateCcw size={14} aria-hidden />
-              Another task
+              {t.anotherTask}
             </Button>
             <Button look="primary" onClick={onClose}>
-              Done
+              {t.done}
             </Button>
           </>
         )}
@@ -94,7 +95,7 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
   )
 }
 
-const words = { completed: 'is done', failed: 'failed', stopped: 'was stopped', lost: 'is out of sight' }
+const words = { get completed() { return t.isDone }, get failed() { return t.failed }, get stopped() { return t.wasStopped }, get lost() { return t.isOutOfSight } }
 
 function Progress({ execution, isStopping }: { execution: Execution; isStopping: boolean }): ReactNode {
   const [since] = useState(Date.now)
@@ -107,7 +108,7 @@ function Progress({ execution, isStopping }: { execution: Execution; isStopping:
   return (
     <>
       <StatusDot status={isWaiting ? 'waiting' : 'working'} />
-      <span role="status">{isStopping ? 'Stopping…' : isWaiting ? 'Waiting for you' : execution.activity}</span>
+      <span role="status">{isStopping ? t.stopping : isWaiting ? t.waitingForYou : execution.activity}</span>
       <span className={styles.clock}>{duration(Math.floor((now - since) / 100) * 100)}</span>
     </>
   )

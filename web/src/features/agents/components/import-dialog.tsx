@@ -12,6 +12,7 @@ import { freeName } from '../model/draft'
 import { problemOf } from '../model/problems'
 import { providerTitle } from '../model/providers'
 import { fromFile } from '../model/transfer'
+import { t } from '../texts'
 import styles from './import-dialog.module.css'
 
 /** More would be no file of agents. */
@@ -33,7 +34,7 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
   }
 
   const pick = async (file: File): Promise<void> => {
-    read(file.size > largestFile ? 'too large' : await file.text())
+    read(file.size > largestFile ? t.tooLarge : await file.text())
   }
 
   const create = useMutation({
@@ -61,9 +62,9 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
 
   return (
     <ImportDialogFrame
-      title="Import agents"
-      choose="Choose a file"
-      fileLabel="File with agents"
+      title={t.importAgents}
+      choose={t.chooseAFile}
+      fileLabel={t.fileWithAgents}
       text={text}
       rows={4}
       placeholder='{"name": "Reviewer", "provider": "claude_code"}'
@@ -73,17 +74,17 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onClose}>{isDone ? 'Done' : 'Cancel'}</Button>
+          <Button onClick={onClose}>{isDone ? t.done : t.cancel}</Button>
           {!isDone && (
             <Button look="primary" isBusy={create.isPending} disabled={specs.length === 0} onClick={() => create.mutate()}>
-              {create.isPending ? `Creating ${outcomes.length + 1} of ${specs.length}` : specs.length > 1 ? `Create ${specs.length} agents` : 'Create agent'}
+              {create.isPending ? t.creatingOf(outcomes.length + 1, specs.length) : specs.length > 1 ? t.createAgents(specs.length) : t.createAgent}
             </Button>
           )}
         </>
       }
     >
       {specs.length > 0 && (
-        <ul className={styles.found} aria-label="Agents found">
+        <ul className={styles.found} aria-label={t.agentsFound}>
           {specs.map((spec, index) => (
             <Found key={index} spec={spec} outcome={outcomes[index]} />
           ))}
@@ -98,7 +99,7 @@ function Found({ spec, outcome }: { spec: AgentSpec; outcome: Outcome | undefine
     <li>
       <strong>{outcome && 'created' in outcome ? outcome.created.name : spec.name}</strong>
       <span>{[providerTitle(spec.provider), spec.model].filter(Boolean).join(' · ')}</span>
-      {outcome && 'created' in outcome && <Check size={15} role="img" aria-label="created" className={styles.good} />}
+      {outcome && 'created' in outcome && <Check size={15} role="img" aria-label={t.created} className={styles.good} />}
       {outcome && 'problem' in outcome && (
         <p className={textStyles.problem} role="alert">
           <CircleAlert size={13} aria-hidden /> {outcome.problem}

@@ -3,6 +3,7 @@ import { FormField } from '@/components/ui/form-field'
 import { bytes, duration } from '@/lib/format'
 import type { Draft, LimitName } from '../model/draft'
 import type { FormProblem } from '../model/problems'
+import { t } from '../texts'
 import styles from './agent-form.module.css'
 
 interface Limit {
@@ -16,13 +17,13 @@ interface Limit {
 const seconds = (value: number): string => duration(value * 1000)
 
 const limits: readonly Limit[] = [
-  { name: 'turns', label: 'Model calls', hint: 'Model calls in one answer.' },
-  { name: 'wall_seconds', label: 'Total time limit (s)', hint: 'From start to end, including the time it waits for you.', say: seconds },
-  { name: 'first_byte_seconds', label: 'First-response timeout (s)', hint: 'Until the provider sends anything.', say: seconds },
-  { name: 'idle_seconds', label: 'Idle timeout (s)', hint: 'Without progress after the first response.', say: seconds },
-  { name: 'tool_seconds', label: 'Tool idle timeout (s)', hint: 'Without progress while a tool runs.', say: seconds },
-  { name: 'approval_seconds', label: 'Approval timeout (s)', hint: 'Then the tool call is denied.', say: seconds },
-  { name: 'output_bytes', label: 'Output limit (bytes)', hint: 'Text, thinking, and the input and output of tools.', say: bytes },
+  { name: 'turns', get label() { return t.modelCalls }, get hint() { return t.modelCallsInOneAnswer } },
+  { name: 'wall_seconds', get label() { return t.totalTimeLimitS }, get hint() { return t.fromStartToEndIncludingTheTime }, say: seconds },
+  { name: 'first_byte_seconds', get label() { return t.firstResponseTimeoutS }, get hint() { return t.untilTheProviderSendsAnything }, say: seconds },
+  { name: 'idle_seconds', get label() { return t.idleTimeoutS }, get hint() { return t.withoutProgressAfterTheFirstResponse }, say: seconds },
+  { name: 'tool_seconds', get label() { return t.toolIdleTimeoutS }, get hint() { return t.withoutProgressWhileAToolRuns }, say: seconds },
+  { name: 'approval_seconds', get label() { return t.approvalTimeoutS }, get hint() { return t.thenTheToolCallIsDenied }, say: seconds },
+  { name: 'output_bytes', get label() { return t.outputLimitBytes }, get hint() { return t.textThinkingAndTheInputAndOutput }, say: bytes },
 ]
 
 interface LimitFieldsProps {
@@ -40,11 +41,11 @@ export function LimitFields({ values, problem, onChange }: LimitFieldsProps): Re
   }
   return (
     <>
-      <p className={styles.explain}>An answer that reaches a limit is stopped and says which. Empty fields use the server’s limits.</p>
+      <p className={styles.explain}>{t.anAnswerThatReachesALimitIs}</p>
       <div className={styles.limits}>
         {limits.map(({ name, label, hint, say }) => {
           const value = Number(values[name])
-          const said = say && values[name] !== '' && value > 0 ? ` ${values[name]} is ${say(value)}.` : ''
+          const said = say && values[name] !== '' && value > 0 ? t.is(values[name], say(value)) : ''
           return (
             <FormField key={name} label={label} hint={hint + said} problem={isWrong(name) ? problem?.text : null}>
               {(control) => (
@@ -55,7 +56,7 @@ export function LimitFields({ values, problem, onChange }: LimitFieldsProps): Re
                   min={1}
                   step={1}
                   value={values[name]}
-                  placeholder="Default"
+                  placeholder={t.default}
                   onChange={(event) => onChange({ ...values, [name]: event.target.value })}
                 />
               )}

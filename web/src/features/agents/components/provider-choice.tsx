@@ -8,6 +8,7 @@ import { explain } from '@/lib/api/client'
 import { providersQuery } from '@/lib/api/queries'
 import type { Provider } from '@/lib/api/types'
 import { abilitiesOf, adviceOf, inOrder, isReady, providerTitle, versionOf } from '../model/providers'
+import { t } from '../texts'
 import styles from './provider-choice.module.css'
 
 interface ProviderChoiceProps {
@@ -38,29 +39,27 @@ export function ProviderChoice({ value, isNew, problem, onChange }: ProviderChoi
   const again = (
     <Button size="small" look="quiet" className={styles.again} isBusy={isFetching} onClick={() => void refetch()}>
       <RefreshCw size={13} aria-hidden />
-      {isFetching ? 'Checking…' : 'Check again'}
+      {isFetching ? t.checking : t.checkAgain}
     </Button>
   )
 
   return (
     <fieldset className={fields.fieldset} aria-describedby={problem ? `${id}-problem` : undefined}>
-      <legend className={fields.legend}>Provider</legend>
-      {error && !data && <p className={styles.problem}>Could not load providers. {explain(error)}</p>}
+      <legend className={fields.legend}>{t.provider}</legend>
+      {error && !data && <p className={styles.problem}>{t.couldNotLoadProviders(explain(error))}</p>}
       <div className={styles.options}>{ready.map(option)}</div>
       {data && !chosen && value !== '' && (
-        <p className={styles.problem}>Unknown provider “{value}”. Choose another one.</p>
+        <p className={styles.problem}>{t.unknownProviderChooseAnotherOne(value)}</p>
       )}
       {shown.length > 0 && (
         <>
-          <p className={styles.note}>{isNew && !hasModel ? 'Not set up. To use a model, set up one of these:' : 'Not set up:'}</p>
+          <p className={styles.note}>{isNew && !hasModel ? t.notSetUpToUseAModel : t.notSetUp}</p>
           <div className={styles.options}>{shown.map(option)}</div>
         </>
       )}
       {others.length > 0 && (
         <details className={styles.missing}>
-          <summary>
-            {others.length} {shown.length > 0 ? 'more providers' : 'providers'} (not set up)
-          </summary>
+          <summary>{t.notSetUpWith(others.length, shown.length > 0 ? t.moreProviders : t.providers)}</summary>
           <div className={styles.options}>{others.map(option)}</div>
           {shown.length === 0 && again}
         </details>
@@ -93,7 +92,7 @@ function Option({ provider, group, isChosen, onChoose }: OptionProps): ReactNode
         {version && <span className={styles.version}>{version}</span>}
       </span>
       <span className={styles.detail}>
-        {advice !== null ? <WithCode text={advice} /> : provider.name === 'scripted' ? 'Demo agent. No key needed; follows scripted commands.' : abilitiesOf(provider).join(' · ')}
+        {advice !== null ? <WithCode text={advice} /> : provider.name === 'scripted' ? t.demoAgentNoKeyNeededFollowsScripted : abilitiesOf(provider).join(' · ')}
       </span>
     </label>
   )

@@ -11,6 +11,7 @@ import type { Agent } from '@/lib/api/types'
 import { remember, remembered } from '@/lib/storage'
 import { createTestRoom, testRoomName } from '../api/agent-commands'
 import type { ShowRoom } from './agent-page'
+import { t } from '../texts'
 import styles from './side-room.module.css'
 
 interface SideRoomProps {
@@ -33,34 +34,34 @@ export function SideRoom({ agent, isChanged, showRoom, onClose }: SideRoomProps)
   }
 
   return (
-    <section className={styles.side} aria-label={`Test of ${agent.name}`}>
+    <section className={styles.side} aria-label={t.testOf(agent.name)}>
       <header className={styles.head}>
-        <h2>Test</h2>
-        <p className={styles.said}>{isChanged ? 'Unsaved changes are not included.' : 'Messages go to the saved agent.'}</p>
-        <IconButton label="Start a new test room" disabled={isFetching} onClick={() => void beginAnew()}>
+        <h2>{t.test}</h2>
+        <p className={styles.said}>{isChanged ? t.unsavedChangesAreNotIncluded : t.messagesGoToTheSavedAgent}</p>
+        <IconButton label={t.startANewTestRoom} disabled={isFetching} onClick={() => void beginAnew()}>
           <RotateCcw size={15} aria-hidden />
         </IconButton>
         {roomId && (
-          <Link to="/rooms/$roomId" params={{ roomId }} className={iconLink.link} aria-label="Open as a room" title="Open as a room">
+          <Link to="/rooms/$roomId" params={{ roomId }} className={iconLink.link} aria-label={t.openAsARoom} title={t.openAsARoom}>
             <Maximize2 size={15} aria-hidden />
           </Link>
         )}
-        <IconButton label="Close test" onClick={onClose}>
+        <IconButton label={t.closeTest} onClick={onClose}>
           <X size={17} aria-hidden />
         </IconButton>
       </header>
       {roomId && showRoom(roomId)}
       {!roomId && error && (
         <div className={styles.problem} role="alert">
-          <p>Could not create a test room. {explain(error)}</p>
+          <p>{t.couldNotCreateATestRoom(explain(error))}</p>
           <Button size="small" onClick={() => void refetch()}>
-            Try again
+            {t.tryAgain}
           </Button>
         </div>
       )}
       {!roomId && !error && (
         <p className={styles.problem} role="status">
-          Creating a test room…
+          {t.creatingATestRoom}
         </p>
       )}
     </section>

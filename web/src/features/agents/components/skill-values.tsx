@@ -2,6 +2,7 @@ import type { ReactNode } from 'react'
 import { FormField } from '@/components/ui/form-field'
 import type { components } from '@/lib/api/schema'
 import type { SkillValues as Values } from '../model/draft'
+import { t } from '../texts'
 import styles from './agent-form.module.css'
 
 type Skill = Pick<components['schemas']['SkillSummary'], 'name' | 'parameters'>
@@ -25,10 +26,10 @@ export function SkillValues({ skills, values, problem, onChange }: SkillValuesPr
     <>
       {skills.map((skill) => (
         <fieldset key={skill.name} className={styles.values}>
-          <legend>Parameters of {skill.name}</legend>
+          <legend>{t.parametersOf(skill.name)}</legend>
           <div className={styles.limits}>
             {skill.parameters.map((parameter) => (
-              <FormField key={parameter.name} label={parameter.required ? `${parameter.name} (required)` : parameter.name} hint={hintOf(parameter)}>
+              <FormField key={parameter.name} label={parameter.required ? t.required(parameter.name) : parameter.name} hint={hintOf(parameter)}>
                 {(control) => <Control parameter={parameter} control={control} value={values[skill.name]?.[parameter.name]} onChange={(value) => put(skill.name, parameter.name, value)} />}
               </FormField>
             ))}
@@ -58,7 +59,7 @@ function Control({ parameter, control, value, onChange }: ControlOptions): React
   if (!choices) return <input {...shared} type={parameter.type === 'number' ? 'number' : 'text'} step="any" autoComplete="off" spellCheck={false} />
   return (
     <select {...shared}>
-      <option value="">(none)</option>
+      <option value="">{t.none}</option>
       {choices.map((choice) => (
         <option key={choice}>{choice}</option>
       ))}
@@ -73,6 +74,6 @@ function read({ type }: Parameter, text: string): unknown {
 }
 
 function hintOf({ description, default: usual }: Parameter): string | undefined {
-  const fallback = usual === null || usual === undefined ? null : `Left empty: ${String(usual)}.`
+  const fallback = usual === null || usual === undefined ? null : t.leftEmpty(String(usual))
   return [description, fallback].filter(Boolean).join(' ') || undefined
 }

@@ -4,6 +4,8 @@ import { NameList } from '@/components/ui/name-list'
 import { FormField } from '@/components/ui/form-field'
 import type { Draft, PolicyList } from '../model/draft'
 import { sentenceFor, verdictOf } from '../model/tool-policy'
+import { WithCode } from '@/components/ui/with-code'
+import { t } from '../texts'
 import styles from './agent-form.module.css'
 
 interface ToolRulesProps {
@@ -21,32 +23,29 @@ export function ToolRules({ tools, problem, onChange }: ToolRulesProps): ReactNo
   const tried = tool.trim()
   return (
     <>
-      <p className={styles.explain}>
-        Rules are tool names; <code>*</code> matches anything. “Never” beats “Ask first”, which beats “Always allow”. What no
-        pattern names asks first.
-      </p>
+      <p className={styles.explain}><WithCode text={t.rulesAreToolNamesMatchesAnythingNever} /></p>
       <div className={styles.presets}>
         <Button size="small" onClick={() => onChange(nothing)}>
-          Always ask
+          {t.alwaysAsk}
         </Button>
         <Button size="small" onClick={() => onChange({ ...nothing, allow: ['Read', 'Grep', 'Glob', 'LS'] })}>
-          Allow reading
+          {t.allowReading}
         </Button>
         <Button size="small" onClick={() => onChange({ ...nothing, allow: ['*'] })}>
-          Allow everything
+          {t.allowEverything}
         </Button>
       </div>
-      <NameList label="Always allow" placeholder="such as Read or mcp__git__*" names={tools.allow} onChange={set('allow')} />
-      <NameList label="Ask first" placeholder="such as Bash" names={tools.ask} onChange={set('ask')} />
-      <NameList label="Never" placeholder="such as WebFetch" names={tools.deny} onChange={set('deny')} />
+      <NameList label={t.alwaysAllow} placeholder={t.suchAsReadOrMcpGit} names={tools.allow} onChange={set('allow')} />
+      <NameList label={t.askFirst} placeholder={t.suchAsBash} names={tools.ask} onChange={set('ask')} />
+      <NameList label={t.never} placeholder={t.suchAsWebFetch} names={tools.deny} onChange={set('deny')} />
       {problem && (
         <p className={styles.problem} role="alert">
           {problem}
         </p>
       )}
-      <FormField label="Tool name" hint={tried === '' ? 'Test a tool name against these rules' : <output>{sentenceFor(tried, verdictOf(tools, tried))}</output>}>
+      <FormField label={t.toolName} hint={tried === '' ? t.testAToolNameAgainstTheseRules : <output>{sentenceFor(tried, verdictOf(tools, tried))}</output>}>
         {(control) => (
-          <input {...control} value={tool} autoComplete="off" autoCapitalize="off" spellCheck={false} placeholder="such as Bash" onChange={(event) => setTool(event.target.value)} />
+          <input {...control} value={tool} autoComplete="off" autoCapitalize="off" spellCheck={false} placeholder={t.suchAsBash} onChange={(event) => setTool(event.target.value)} />
         )}
       </FormField>
     </>

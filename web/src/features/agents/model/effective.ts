@@ -1,5 +1,6 @@
 import type { components } from '@/lib/api/schema'
 import type { PolicyList } from './draft'
+import { t } from '../texts'
 
 type Schemas = components['schemas']
 
@@ -11,22 +12,22 @@ type Tier = Schemas['McpTier']
 /** Where a server comes from, for people. */
 export function originOf({ tier, skill, source }: Pick<EffectiveServer, 'tier' | 'skill' | 'source'>): string {
   const where = tierWords({ tier, skill })
-  if (source === 'file') return `${where}, defined in the server’s own file`
-  return source === 'database' ? `${where}, defined on the page of MCP servers` : where
+  if (source === 'file') return t.definedInTheServersOwnFile(where)
+  return source === 'database' ? t.definedOnThePageOfMcpServers(where) : where
 }
 
 export function tierWords({ tier, skill }: Tier): string {
   switch (tier) {
     case 'skill':
-      return !skill ? 'brought by a skill' : `brought by the skill ${skill}`
+      return !skill ? t.broughtByASkill : t.broughtByTheSkill(skill)
     case 'agent':
-      return 'named by this agent'
+      return t.namedByThisAgent
     default:
-      return 'from the project’s .mcp.json'
+      return t.fromTheProjectsMcpJson
   }
 }
 
-export const verdictWords: Record<PolicyList, string> = { allow: 'without asking', ask: 'asks first', deny: 'never' }
+export const verdictWords: Record<PolicyList, string> = { get allow() { return t.withoutAsking }, get ask() { return t.asksFirst }, deny: 'never' }
 
 /** One that is to be used and does not work now is as good as none. */
 export function stateOf({ state, problem }: Pick<EffectiveServer, 'state' | 'problem'>): EffectiveServer['state'] {
@@ -34,8 +35,8 @@ export function stateOf({ state, problem }: Pick<EffectiveServer, 'state' | 'pro
 }
 
 export const stateWords: Record<EffectiveServer['state'], string> = {
-  used: 'in use',
-  disabled: 'off',
-  problem: 'cannot be used',
-  untrusted: 'not trusted yet',
+  get used() { return t.inUse },
+  get disabled() { return t.switchedOff },
+  get problem() { return t.cannotBeUsed },
+  get untrusted() { return t.notTrustedYet },
 }

@@ -1,5 +1,6 @@
 import type { Receipt, Run, Usage } from '@/lib/api/types'
 import type { SseEvent } from './sse'
+import { t } from '../texts'
 
 export interface ToolCall {
   id: string
@@ -43,7 +44,7 @@ export interface Execution {
 export const begun: Execution = {
   runId: null,
   roomId: null,
-  activity: 'Sending',
+  get activity() { return t.sending },
   text: '',
   thinking: '',
   tools: [],
@@ -90,9 +91,9 @@ export function fold(before: Execution, { event, data }: SseEvent): Execution {
     case 'error':
       // Only this stream is at its end then: the answer goes on in its room.
       if (received.code === 'server_stopping') return ended(before, { kind: 'lost', text: received.message ?? null })
-      return ended(before, { kind: 'failed', text: received.message ?? received.code ?? 'It failed.' })
+      return ended(before, { kind: 'failed', text: received.message ?? received.code ?? t.itFailed })
     case 'cancelled':
-      return { ...ended(before, { kind: 'stopped', text: received.status === 'interrupted' ? 'Interrupted' : 'Stopped' }), text: received.text ?? before.text }
+      return { ...ended(before, { kind: 'stopped', text: received.status === 'interrupted' ? t.interrupted : t.stopped }), text: received.text ?? before.text }
     default:
       return before
   }
@@ -101,12 +102,12 @@ export function fold(before: Execution, { event, data }: SseEvent): Execution {
 function withStatus(before: Execution, received: StreamData): Execution {
   switch (received.status) {
     case 'queued':
-      return { ...before, runId: received.run_id ?? null, roomId: received.room_id ?? null, activity: 'Waits for its turn' }
+      return { ...before, runId: received.run_id ?? null, roomId: received.room_id ?? null, activity: t.waitsForItsTurn }
     case 'running':
-      return { ...before, activity: 'Works' }
+      return { ...before, activity: t.works }
     case 'waiting_for_approval': {
-      const approval = { id: received.approval_id ?? '', name: received.name ?? 'a tool', input: received.input }
-      return { ...before, approvals: [...before.approvals, approval], activity: `Wants to use ${approval.name}` }
+      const approval = { id: received.approval_id ?? '', name: received.name ?? t.aTool, input: received.input }
+      return { ...before, approvals: [...before.approvals, approval], activity: t.wantsToUse(approval.name) }
     }
     case 'retracted':
       // The whole answer comes at the end, without the words that were taken back.
@@ -119,19 +120,19 @@ function withStatus(before: Execution, received: StreamData): Execution {
 function withMessage(before: Execution, received: StreamData): Execution {
   switch (received.type) {
     case 'assistant':
-      return { ...before, text: before.text + (received.delta ?? ''), approvals: [], activity: 'Answers' }
+      return { ...before, text: before.text + (received.delta ?? ''), approvals: [], activity: t.answers }
     case 'thinking':
-      return { ...before, thinking: before.thinking + (received.delta ?? ''), approvals: [], activity: 'Thinks' }
+      return { ...before, thinking: before.thinking + (received.delta ?? ''), approvals: [], activity: t.thinks }
     case 'tool_use': {
-      const call: ToolCall = { id: received.id ?? '', name: received.name ?? 'tool', input: received.input, content: null, state: 'running' }
-      return { ...before, tools: [...before.tools, call], activity: `Uses ${call.name}` }
+      const call: ToolCall = { id: received.id ?? '', name: received.name ?? t.toolWord, input: received.input, content: null, state: 'running' }
+      return { ...before, tools: [...before.tools, call], activity: t.uses(call.name) }
     }
     case 'tool_result': {
       const finished = { content: received.content, state: received.is_error ? ('failed' as const) : ('done' as const) }
       const name = before.tools.find((call) => call.id === received.id)?.name
       const tools = before.tools.map((call) => (call.id === received.id ? { ...call, ...finished } : call))
       const answered = before.approvals.findIndex((approval) => approval.name === name)
-      return { ...before, tools, approvals: before.approvals.filter((_, index) => index !== answered), activity: 'Works' }
+      return { ...before, tools, approvals: before.approvals.filter((_, index) => index !== answered), activity: t.works }
     }
     default:
       return before
@@ -140,7 +141,7 @@ function withMessage(before: Execution, received: StreamData): Execution {
 
 /** The approval was answered here; later events show the result. */
 export function withAnswered(before: Execution, approvalId: string): Execution {
-  return { ...before, approvals: before.approvals.filter(({ id }) => id !== approvalId), activity: 'Works' }
+  return { ...before, approvals: before.approvals.filter(({ id }) => id !== approvalId), activity: t.works }
 }
 
 export function ended(before: Execution, ending: Ending): Execution {
@@ -151,15 +152,15 @@ export function ended(before: Execution, ending: Ending): Execution {
 export function withRecord(before: Execution, run: Run): Execution {
   const metrics = { usage: run.usage, cost: run.cost ?? null, durationMs: run.duration_ms ?? null }
   if (before.ending?.kind !== 'lost' || !run.ended_at) return { ...before, metrics: before.metrics ?? metrics }
-  const text = run.error?.message ?? endings[run.status] ?? 'It has ended.'
+  const text = run.error?.message ?? endings[run.status] ?? t.itHasEnded
   const kind = run.status === 'completed' ? 'completed' : run.status === 'failed' ? 'failed' : 'stopped'
   return { ...before, metrics, ending: { kind, text } }
 }
 
 const endings: Partial<Record<Run['status'], string>> = {
-  completed: 'Completed while the connection was down; the answer is in its room.',
-  cancelled: 'Stopped. The text so far is in its room.',
-  interrupted: 'Interrupted. The text so far is in its room.',
+  get completed() { return t.completedWhileTheConnectionWasDownThe },
+  get cancelled() { return t.stoppedTheTextSoFarIsIn },
+  get interrupted() { return t.interruptedTheTextSoFarIsIn },
 }
 
 function parsed(data: string): StreamData | null {

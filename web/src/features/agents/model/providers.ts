@@ -1,4 +1,5 @@
 import type { Provider } from '@/lib/api/types'
+import { t } from '../texts'
 
 const titles: Record<string, string> = {
   claude_code: 'Claude Code',
@@ -14,7 +15,7 @@ const titles: Record<string, string> = {
   vibe: 'Mistral Vibe',
   'claude-agent-acp': 'Claude Agent over ACP',
   'codex-acp': 'Codex over ACP',
-  scripted: 'Scripted',
+  get scripted() { return t.scripted },
 }
 
 const order = Object.keys(titles)
@@ -62,6 +63,6 @@ export function abilitiesOf({ capabilities }: Provider): string[] {
     capabilities.resume && 'sessions',
     capabilities.steer && 'steering',
     capabilities.skills && 'skills',
-    capabilities.mcp && 'MCP servers',
+    capabilities.mcp && t.mcpServers,
   ].filter((ability) => ability !== false)
 }

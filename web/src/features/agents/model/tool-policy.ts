@@ -1,4 +1,5 @@
 import type { Draft, PolicyList } from './draft'
+import { t } from '../texts'
 
 export interface Verdict {
   list: PolicyList
@@ -32,13 +33,13 @@ export function matches(pattern: string, text: string): boolean {
 
 /** One sentence for people who try a name. */
 export function sentenceFor(tool: string, { list, pattern }: Verdict): string {
-  const because = pattern === null ? 'nothing here names it' : `because of ${pattern}`
+  const because = pattern === null ? t.nothingHereNamesIt : t.becauseOf(pattern)
   switch (list) {
     case 'allow':
-      return `${tool} is used without asking, ${because}.`
+      return t.isUsedWithoutAsking(tool, because)
     case 'deny':
-      return `${tool} is refused, ${because}.`
+      return t.isRefused(tool, because)
     case 'ask':
-      return `${tool} asks you first, ${because}.`
+      return t.asksYouFirst(tool, because)
   }
 }

@@ -1,5 +1,6 @@
 import type { Agent, AgentSpec } from '@/lib/api/types'
 import { withoutRecord } from './draft'
+import { t } from '../texts'
 
 /** The name of the format, which identifies the file. */
 const format = 'greenroom.agents'
@@ -18,15 +19,15 @@ export function fromFile(text: string): Reading {
   try {
     content = JSON.parse(text)
   } catch {
-    return { problem: 'Not valid JSON. Export an agent from its menu to get such a file.' }
+    return { problem: t.notValidJsonExportAnAgentFrom }
   }
   if (isObject(content) && content.format === format && Number(content.version) > version) {
-    return { problem: 'This file is from a newer version. Update this server, or export it again from one like this.' }
+    return { problem: t.thisFileIsFromANewerVersion }
   }
   const found = isObject(content) && Array.isArray(content.agents) ? content.agents : Array.isArray(content) ? content : [content]
   const agents = found.filter(isObject).filter(({ name, provider }) => typeof name === 'string' && typeof provider === 'string')
-  if (agents.length === 0) return { problem: 'No agents found: an agent needs at least a name and a provider.' }
-  if (agents.length > mostAgents) return { problem: `The file has ${agents.length} agents; at most ${mostAgents} can be imported at once.` }
+  if (agents.length === 0) return { problem: t.noAgentsFoundAnAgentNeedsAt }
+  if (agents.length > mostAgents) return { problem: t.theFileHasAgentsAtMostCan(agents.length, mostAgents) }
   return { agents: agents.map((agent) => withoutRecord(agent) as unknown as AgentSpec) }
 }
 

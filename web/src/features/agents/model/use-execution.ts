@@ -5,6 +5,7 @@ import { notify } from '@/lib/notices'
 import { answerApproval, readRun, stopRun } from '../api/agent-commands'
 import { execute } from '../api/execute'
 import { type Execution, begun, ended, fold, withAnswered, withRecord } from './execution'
+import { t } from '../texts'
 
 /** How often a run whose stream broke is looked at again. */
 const lookAgainMs = 2000
@@ -41,7 +42,7 @@ export function useExecution(): Executing {
 
   const stop = useMutation({
     mutationFn: stopRun,
-    onError: (error) => notify(`It was not stopped. ${explain(error)}`, 'problem'),
+    onError: (error) => notify(t.itWasNotStopped(explain(error)), 'problem'),
   })
   const answer = useMutation({
     mutationFn: ({ runId, approvalId, decision }: ApprovalAnswer) => answerApproval(runId, approvalId, decision),
@@ -87,7 +88,7 @@ async function follow(agentId: string, task: string, signal: AbortSignal, show: 
   if (now.runId) await complete(now.runId, signal, () => now, put)
 }
 
-const broken = { kind: 'lost', text: 'The connection broke. The task goes on without this page, in its room.' } as const
+const broken = { kind: 'lost', get text() { return t.theConnectionBrokeTheTaskGoesOn } } as const
 
 /** The figures where the stream did not bring them, and the end where it did not come to one. */
 async function complete(runId: string, signal: AbortSignal, get: () => Execution, put: (execution: Execution) => void): Promise<void> {

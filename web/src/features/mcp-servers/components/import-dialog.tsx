@@ -6,13 +6,14 @@ import { explain } from '@/lib/api/client'
 import type { McpImported } from '@/lib/api/types'
 import { sentence } from '@/lib/format'
 import { importServers, serversQuery } from '../api/mcp-api'
+import { t } from '../texts'
 import styles from './import-dialog.module.css'
 
 const words: Record<McpImported['outcome'], string> = {
   created: 'added',
   replaced: 'replaced',
   unchanged: 'unchanged',
-  refused: 'not imported',
+  get refused() { return t.notImported },
 }
 
 /** Takes over what Claude Code and others keep in `.mcp.json`. */
@@ -29,36 +30,36 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
 
   return (
     <ImportDialogFrame
-      title="Import MCP servers"
-      choose="Choose a .mcp.json"
-      fileLabel="File with MCP servers"
+      title={t.importMcpServers}
+      choose={t.chooseAMcpJson}
+      fileLabel={t.fileWithMcpServers}
       text={text}
       rows={6}
       placeholder='{"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}'
-      hint="It can start programs on this machine: import only what you trust."
+      hint={t.itCanStartProgramsOnThisMachine}
       problem={take.error && explain(take.error)}
       onText={setText}
       onFile={(file) => void file.text().then(setText)}
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onClose}>{outcomes ? 'Done' : 'Cancel'}</Button>
+          <Button onClick={onClose}>{outcomes ? t.done : t.cancel}</Button>
           <Button look="primary" isBusy={take.isPending} disabled={text.trim() === ''} onClick={() => take.mutate()}>
-            Import
+            {t.import}
           </Button>
         </>
       }
     >
       <label className={styles.check}>
         <input type="checkbox" checked={isReplacing} onChange={(event) => setIsReplacing(event.target.checked)} />
-        Replace servers of the same name
+        {t.replaceServersOfTheSameName}
       </label>
       {outcomes && (
-        <ul className={styles.outcomes} aria-label="Results">
+        <ul className={styles.outcomes} aria-label={t.results}>
           {outcomes.map((one) => (
             <li key={one.name}>
               <strong>{one.name}</strong> {words[one.outcome]}
-              {one.problem && <p className={styles.problem}>{one.problem.code === 'conflict' ? 'A server of this name exists. Choose to replace it above, or rename one.' : sentence(one.problem.message)}</p>}
+              {one.problem && <p className={styles.problem}>{one.problem.code === 'conflict' ? t.aServerOfThisNameExistsChoose : sentence(one.problem.message)}</p>}
             </li>
           ))}
         </ul>
@@ -71,6 +72,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Error('Not valid JSON.')
+    throw new Error(t.notValidJson)
   }
 }

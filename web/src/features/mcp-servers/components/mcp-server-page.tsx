@@ -20,13 +20,14 @@ import { ServerActions } from './server-actions'
 import { ServerForm } from './server-form'
 import { ServerLogs } from './server-logs'
 import { ServerTools } from './server-tools'
+import { t } from '../texts'
 
 export type ServerView = 'tools' | 'settings' | 'logs'
 
 const views = [
-  { value: 'tools', label: 'Tools' },
-  { value: 'settings', label: 'Settings' },
-  { value: 'logs', label: 'Logs' },
+  { value: 'tools', get label() { return t.tools } },
+  { value: 'settings', get label() { return t.settings } },
+  { value: 'logs', get label() { return t.logs } },
 ] as const
 
 export function McpServerPage({ name, view }: { name: string; view: ServerView }): ReactNode {
@@ -38,13 +39,13 @@ export function McpServerPage({ name, view }: { name: string; view: ServerView }
   const isGone = error instanceof ApiError && error.status === 404
   return (
     <Frame title={name} actions={server && <ServerActions server={server} />}>
-      {!server && !error && <p role="status">Loading…</p>}
-      {!server && error && <p role="alert">{isGone ? 'MCP server not found.' : explain(error)}</p>}
+      {!server && !error && <p role="status">{t.loading}</p>}
+      {!server && error && <p role="alert">{isGone ? t.mcpServerNotFound : explain(error)}</p>}
       {server && (
         <>
           <Summary server={server} />
           <Segmented
-            label="What to show"
+            label={t.whatToShow}
             choices={views}
             value={view}
             onChange={(show) => void navigate({ to: '/mcp-servers/$name', params: { name }, search: show === 'tools' ? {} : { show }, replace: true })}
@@ -71,8 +72,8 @@ function Summary({ server }: { server: McpServer }): ReactNode {
       {status && (
         <p className={styles.note}>
           {status.server ? `${status.server.title ?? status.server.name} ${status.server.version}. ` : ''}
-          {status.restarts > 0 && `Restarted ${status.restarts === 1 ? 'once' : `${status.restarts} times`}. `}
-          {status.calls > 0 && `${status.calls} ${status.calls === 1 ? 'call' : 'calls'}, ${status.failures} failed.`}
+          {status.restarts > 0 && t.restarted(status.restarts === 1 ? t.once : t.times(status.restarts))}
+          {status.calls > 0 && t.failedWith(status.calls, status.calls === 1 ? t.call : t.calls, status.failures)}
         </p>
       )}
     </div>
@@ -80,9 +81,9 @@ function Summary({ server }: { server: McpServer }): ReactNode {
 }
 
 function Settings({ server }: { server: McpServer }): ReactNode {
-  const save = useSave((draft) => changeServer(server.name, entryOf(draft)), () => notify('Saved.'))
+  const save = useSave((draft) => changeServer(server.name, entryOf(draft)), () => notify(t.saved))
   if (!server.editable) {
-    return <p className={styles.note}>This one stands in the file of the operator of this server and is changed there.</p>
+    return <p className={styles.note}>{t.thisOneStandsInTheFileOf}</p>
   }
   return (
     <ServerForm
@@ -106,10 +107,10 @@ export function NewMcpServerPage(): ReactNode {
   )
   const mayStartPrograms = useQuery(serversQuery).data?.may_define_stdio ?? true
   useEffect(() => {
-    setPageTitle('New MCP server')
+    setPageTitle(t.newMcpServer)
   }, [])
   return (
-    <Frame title="New MCP server">
+    <Frame title={t.newMcpServer}>
       <ServerForm initial={draftOf(null)} isNew mayStartPrograms={mayStartPrograms} problem={save.error && problemOf(save.error)} isBusy={save.isPending} onSave={save.mutate} />
     </Frame>
   )
@@ -131,7 +132,7 @@ function Frame({ title, actions, children }: { title: string; actions?: ReactNod
   return (
     <>
       <PageBar actions={actions}>
-        <Trail back={<Link to="/mcp-servers">MCP servers</Link>}>
+        <Trail back={<Link to="/mcp-servers">{t.mcpServers}</Link>}>
           <h1>{title}</h1>
         </Trail>
       </PageBar>

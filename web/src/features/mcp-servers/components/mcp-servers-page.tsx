@@ -16,6 +16,7 @@ import { setPageTitle } from '@/lib/page-title'
 import { exportServers, serversQuery } from '../api/mcp-api'
 import { addressOf, healthOf } from '../model/health'
 import { ImportDialog } from './import-dialog'
+import { t } from '../texts'
 import styles from './mcp-servers.module.css'
 
 export function McpServersPage(): ReactNode {
@@ -23,10 +24,10 @@ export function McpServersPage(): ReactNode {
   const [isImporting, setIsImporting] = useState(false)
 
   useEffect(() => {
-    setPageTitle('MCP servers')
+    setPageTitle(t.mcpServers)
   }, [])
 
-  useCommands([{ id: 'import-mcp', title: 'Import MCP servers from .mcp.json', group: 'Agents', run: () => setIsImporting(true) }])
+  useCommands([{ id: 'import-mcp', title: t.importMcpServersFromMcpJson, group: 'agents', run: () => setIsImporting(true) }])
 
   return (
     <>
@@ -34,24 +35,24 @@ export function McpServersPage(): ReactNode {
         actions={
           <Link to="/mcp-servers/new" className={primaryLink.link}>
             <Plus size={15} aria-hidden />
-            Add a server
+            {t.addAServer}
           </Link>
         }
       >
-        <h1 className={styles.title}>MCP servers</h1>
+        <h1 className={styles.title}>{t.mcpServers}</h1>
       </PageBar>
       <PageColumn className={styles.page}>
         <div className={styles.bar}>
-          <p className={styles.note}>MCP servers give your agents tools.</p>
+          <p className={styles.note}>{t.mcpServersGiveYourAgentsTools}</p>
           <div className={styles.actions}>
             <Button look="quiet" onClick={() => setIsImporting(true)}>
               <Upload size={15} aria-hidden />
-              Import
+              {t.import}
             </Button>
             {data && data.servers.some(({ source }) => source === 'database') && (
               <Button look="quiet" onClick={() => void exportAll()}>
                 <Download size={15} aria-hidden />
-                Export
+                {t.export}
               </Button>
             )}
           </div>
@@ -59,7 +60,7 @@ export function McpServersPage(): ReactNode {
         {error && !data && <Unreadable error={error} onRetry={() => void refetch()} />}
         {!error && !data && (
           <p className={styles.note} role="status">
-            Reading
+            {t.reading}
           </p>
         )}
         {data?.servers.length === 0 && <Empty />}
@@ -84,12 +85,12 @@ function Row({ server }: { server: McpServer }): ReactNode {
       <div className={styles.head}>
         {server.shadowed ? name : <Link to="/mcp-servers/$name" params={{ name: server.name }} className={styles.name}>{name}</Link>}
         <span className={styles.kind}>{server.type}</span>
-        {server.source === 'file' && <span className={styles.kind}>from the server’s file</span>}
+        {server.source === 'file' && <span className={styles.kind}>{t.fromTheServersFile}</span>}
         <span className={styles.health} data-tone={health.tone}>
           {health.words}
         </span>
       </div>
-      <code className={styles.address}>{addressOf(server) || '(address hidden)'}</code>
+      <code className={styles.address}>{addressOf(server) || t.addressHidden}</code>
       {health.detail && (
         <p className={styles.detail} data-tone={health.tone}>
           {sentence(health.detail)}
@@ -102,10 +103,10 @@ function Row({ server }: { server: McpServer }): ReactNode {
 function Empty(): ReactNode {
   return (
     <div className={styles.empty}>
-      <h2>No MCP servers yet</h2>
-      <p>An MCP server gives an agent tools: files, a repository, an issue tracker, a browser. Add one, or import your .mcp.json.</p>
+      <h2>{t.noMcpServersYet}</h2>
+      <p>{t.anMcpServerGivesAnAgentTools}</p>
       <Link to="/mcp-servers/new" className={primaryLink.link}>
-        Add a server
+        {t.addAServer}
       </Link>
     </div>
   )
@@ -115,9 +116,9 @@ function Unreadable({ error, onRetry }: { error: Error; onRetry: () => void }): 
   const isOld = error instanceof ApiError && error.status === 404
   return (
     <div className={styles.empty} role="alert">
-      <h2>{isOld ? 'This server does not support MCP servers' : 'Could not load MCP servers'}</h2>
-      <p>{isOld ? 'Update the server.' : explain(error)}</p>
-      <Button onClick={onRetry}>Try again</Button>
+      <h2>{isOld ? t.thisServerDoesNotSupportMcpServers : t.couldNotLoadMcpServers}</h2>
+      <p>{isOld ? t.updateTheServer : explain(error)}</p>
+      <Button onClick={onRetry}>{t.tryAgain}</Button>
     </div>
   )
 }
@@ -126,6 +127,6 @@ async function exportAll(): Promise<void> {
   try {
     download('mcp.json', 'application/json', `${JSON.stringify(await exportServers(), null, 2)}\n`)
   } catch (error) {
-    notify(`Nothing was exported. ${explain(error)}`, 'problem')
+    notify(t.nothingWasExported(explain(error)), 'problem')
   }
 }

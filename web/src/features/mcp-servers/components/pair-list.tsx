@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Button, IconButton } from '@/components/ui/button'
 import fields from '@/components/ui/fieldset.module.css'
 import type { Pair } from '../model/entry-draft'
+import { t } from '../texts'
 import styles from './server-form.module.css'
 
 interface PairListProps {
@@ -31,14 +32,14 @@ export function PairList({ label, keyLabel, pairs, problem, onChange }: PairList
             onChange={(event) => put(index, { key: event.target.value, isStored: false })}
           />
           <input
-            aria-label={`Value of ${pair.key || `${keyLabel} ${index + 1}`}`}
-            placeholder={pair.isStored ? 'unchanged' : 'Value, or ${VARIABLE}'}
+            aria-label={t.valueOf(pair.key || `${keyLabel} ${index + 1}`)}
+            placeholder={pair.isStored ? t.unchanged : t.valueOrVariable}
             value={pair.value}
             autoComplete="off"
             spellCheck={false}
             onChange={(event) => put(index, { value: event.target.value })}
           />
-          <IconButton label={`Remove ${pair.key || 'this line'}`} onClick={() => onChange(pairs.filter((_, at) => at !== index))}>
+          <IconButton label={t.remove(pair.key || t.thisLine)} onClick={() => onChange(pairs.filter((_, at) => at !== index))}>
             <X size={15} aria-hidden />
           </IconButton>
         </div>
@@ -51,7 +52,7 @@ export function PairList({ label, keyLabel, pairs, problem, onChange }: PairList
       <div>
         <Button size="small" onClick={() => onChange([...pairs, { key: '', value: '', isStored: false }])}>
           <Plus size={13} aria-hidden />
-          Add a line
+          {t.addALine}
         </Button>
       </div>
     </fieldset>

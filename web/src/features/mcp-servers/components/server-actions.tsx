@@ -13,6 +13,7 @@ import type { McpServer, McpTestReport } from '@/lib/api/types'
 import { duration, sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { changeServer, deleteServer, testServer } from '../api/mcp-api'
+import { t } from '../texts'
 import styles from './mcp-server-page.module.css'
 
 /** Test it, switch it off and on, delete it. */
@@ -38,26 +39,26 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
     <>
       <Button onClick={() => setOpen('test')}>
         <Stethoscope size={14} aria-hidden />
-        Test
+        {t.test}
       </Button>
       {server.editable && (
         <Menu
-          label={`Actions for ${server.name}`}
+          label={t.actionsFor(server.name)}
           icon={<Ellipsis size={18} aria-hidden />}
           items={[
             {
-              label: server.disabled ? 'Turn on' : 'Turn off',
+              label: server.disabled ? t.turnOn : t.turnOff,
               icon: <Power size={15} aria-hidden />,
               onSelect: () => toggle.mutate(),
             },
-            { label: 'Delete', icon: <Trash2 size={15} aria-hidden />, onSelect: () => setOpen('delete'), isDangerous: true },
+            { label: t.deleteIt, icon: <Trash2 size={15} aria-hidden />, onSelect: () => setOpen('delete'), isDangerous: true },
           ]}
         />
       )}
       {open === 'test' && <TestDialog name={server.name} onClose={() => setOpen(null)} />}
       {open === 'delete' && (
-        <ConfirmDialog title={`Delete ${server.name}?`} keep="Cancel" confirm="Delete server" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={() => setOpen(null)}>
-          <p>Agents using it will fail until you remove it from them. Its secrets are deleted.</p>
+        <ConfirmDialog title={t.delete(server.name)} keep={t.cancel} confirm={t.deleteServer} isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={() => setOpen(null)}>
+          <p>{t.agentsUsingItWillFailUntilYou}</p>
         </ConfirmDialog>
       )}
     </>
@@ -68,10 +69,10 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
 function TestDialog({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
   const test = useMutation({ mutationFn: () => testServer(name) })
   return (
-    <Dialog title={`Test ${name}`} width="wide" onClose={onClose}>
+    <Dialog title={t.testWith(name)} width="wide" onClose={onClose}>
       <div className={dialogs.body}>
-        <p className={styles.note}>Starts the server, lists its tools and stops it (up to 50 s).</p>
-        {test.isPending && <p role="status">Testing</p>}
+        <p className={styles.note}>{t.startsTheServerListsItsToolsAnd}</p>
+        {test.isPending && <p role="status">{t.testing}</p>}
         {test.error && (
           <p className={styles.problem} role="alert">
             {explain(test.error)}
@@ -79,9 +80,9 @@ function TestDialog({ name, onClose }: { name: string; onClose: () => void }): R
         )}
         {test.data && <Report report={test.data} />}
         <div className={dialogs.actions}>
-          <Button onClick={onClose}>Close</Button>
+          <Button onClick={onClose}>{t.close}</Button>
           <Button look="primary" isBusy={test.isPending} onClick={() => test.mutate()}>
-            {test.data || test.error ? 'Test again' : 'Start test'}
+            {test.data || test.error ? t.testAgain : t.startTest}
           </Button>
         </div>
       </div>
@@ -93,12 +94,12 @@ function Report({ report: { ok, millis, error, listing, stderr, noise_lines: noi
   return (
     <>
       <div className={styles.report} data-ok={ok} role={ok ? 'status' : 'alert'}>
-        <strong>{ok ? `Works: ${listing?.tools.length ?? 0} tools in ${duration(millis)}.` : sentence(error?.message ?? 'It failed')}</strong>
-        {noise > 0 && <p>{noise} lines of output weren’t valid MCP messages. Logs belong on its error output.</p>}
+        <strong>{ok ? t.worksToolsIn(listing?.tools.length ?? 0, duration(millis)) : sentence(error?.message ?? t.itFailed)}</strong>
+        {noise > 0 && <p>{t.linesOfOutputWerentValidMcpMessages(noise)}</p>}
       </div>
       {stderr !== '' && (
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it
-        <pre className={styles.output} role="region" aria-label="Output" tabIndex={0}>
+        <pre className={styles.output} role="region" aria-label={t.output} tabIndex={0}>
           {stderr}
         </pre>
       )}

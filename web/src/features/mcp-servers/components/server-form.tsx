@@ -6,6 +6,7 @@ import { Segmented } from '@/components/ui/segmented'
 import { type EntryDraft, splitCommand } from '../model/entry-draft'
 import type { EntryProblem } from '../model/problems'
 import { PairList } from './pair-list'
+import { t } from '../texts'
 import styles from './server-form.module.css'
 
 interface ServerFormProps {
@@ -18,9 +19,9 @@ interface ServerFormProps {
 }
 
 const kinds = [
-  { value: 'stdio', label: 'Command (stdio)', hint: 'A program on this machine' },
-  { value: 'http', label: 'HTTP', hint: 'Streamable HTTP' },
-  { value: 'sse', label: 'SSE (legacy)', hint: 'Legacy transport' },
+  { value: 'stdio', get label() { return t.commandStdio }, get hint() { return t.aProgramOnThisMachine } },
+  { value: 'http', label: 'HTTP', get hint() { return t.streamableHttp } },
+  { value: 'sse', get label() { return t.sseLegacy }, get hint() { return t.legacyTransport } },
 ] as const
 
 export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, onSave }: ServerFormProps): ReactNode {
@@ -45,7 +46,7 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
     <form
       ref={form}
       className={styles.form}
-      aria-label="MCP server"
+      aria-label={t.mcpServer}
       noValidate
       onSubmit={(event) => {
         event.preventDefault()
@@ -53,40 +54,40 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
       }}
     >
       {isNew && (
-        <FormField label="Name" problem={at('name')} hint="Letters, digits, - and _. Used as the prefix of its tools.">
+        <FormField label={t.name} problem={at('name')} hint={t.lettersDigitsAndUsedAsThePrefix}>
           {(control) => <input {...control} value={draft.name} maxLength={64} autoComplete="off" autoCapitalize="off" spellCheck={false} onChange={(event) => set({ name: event.target.value })} />}
         </FormField>
       )}
       <div>
-        <Segmented label="Kind" choices={kinds} value={draft.type} onChange={(type) => set({ type })} />
-        {draft.type === 'stdio' && !mayStartPrograms && <p className={styles.note}>Only the operator of this server may add programs. You can add addresses.</p>}
+        <Segmented label={t.kind} choices={kinds} value={draft.type} onChange={(type) => set({ type })} />
+        {draft.type === 'stdio' && !mayStartPrograms && <p className={styles.note}>{t.onlyTheOperatorOfThisServerMay}</p>}
       </div>
       {draft.type === 'stdio' ? (
         <>
-          {text('command', 'Command', 'The program’s name or path on the server’s machine.', 'npx')}
+          {text('command', t.command, t.theProgramsNameOrPathOnThe, 'npx')}
           {split && (
             <p className={styles.note}>
-              This looks like a full command line.{' '}
+              {t.thisLooksLikeAFullCommandLine}{' '}
               <Button size="small" onClick={() => set({ command: split.command, args: split.args.join('\n') })}>
-                Split into command and arguments
+                {t.splitIntoCommandAndArguments}
               </Button>
             </p>
           )}
-          <FormField label="Arguments" hint="One per line, no quotes. Everyone who sees this page sees them: put secrets below." problem={at('args')}>
+          <FormField label={t.arguments} hint={t.onePerLineNoQuotesEveryoneWho} problem={at('args')}>
             {(control) => <textarea {...control} rows={3} spellCheck={false} value={draft.args} onChange={(event) => set({ args: event.target.value })} />}
           </FormField>
-          <PairList label="Environment" keyLabel="Variable" pairs={draft.env} problem={at('env')} onChange={(env) => set({ env })} />
-          {text('cwd', 'Folder', 'Working directory. Default: its own folder.')}
+          <PairList label={t.environment} keyLabel={t.variable} pairs={draft.env} problem={at('env')} onChange={(env) => set({ env })} />
+          {text('cwd', t.folder, t.workingDirectoryDefaultItsOwnFolder)}
         </>
       ) : (
         <>
-          {text('url', 'Address', 'The URL of the server.', 'https://example.org/mcp')}
-          <PairList label="Headers" keyLabel="Header" pairs={draft.headers} problem={at('headers')} onChange={(headers) => set({ headers })} />
+          {text('url', t.address, t.theUrlOfTheServer, 'https://example.org/mcp')}
+          <PairList label={t.headers} keyLabel={t.header} pairs={draft.headers} problem={at('headers')} onChange={(headers) => set({ headers })} />
         </>
       )}
       <div className={styles.two}>
-        {text('timeout', 'Call timeout (ms)', 'Default: the server’s')}
-        {text('startupTimeout', 'Start timeout (ms)', 'Default: the server’s')}
+        {text('timeout', t.callTimeoutMs, t.defaultTheServers)}
+        {text('startupTimeout', t.startTimeoutMs, t.defaultTheServers)}
       </div>
       {problem && (problem.place === null || !known.includes(problem.place)) && (
         <p className={styles.problem} role="alert">
@@ -95,7 +96,7 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
       )}
       <div className={styles.actions}>
         <Button type="submit" look="primary" isBusy={isBusy}>
-          {isNew ? 'Add server' : 'Save'}
+          {isNew ? t.addServer : t.save}
         </Button>
       </div>
       <LeaveGuard isChanged={JSON.stringify(draft) !== JSON.stringify(initial)} isSaving={isBusy} />

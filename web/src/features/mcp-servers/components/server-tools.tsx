@@ -10,6 +10,7 @@ import { sentence } from '@/lib/format'
 import { serverQuery, toolsQuery } from '../api/mcp-api'
 import styles from './mcp-server-page.module.css'
 import { TryTool } from './try-tool'
+import { t } from '../texts'
 
 /** What it offers, with schemas and a way to try each. */
 export function ServerTools({ server }: { server: McpServer }): ReactNode {
@@ -20,7 +21,7 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
     // Asking has started it, or has failed to.
     if (data || error) void queries.invalidateQueries({ ...serverQuery(server.name), exact: true })
   }, [queries, server.name, data, error])
-  if (!isUsable) return <p className={styles.note}>{server.disabled ? 'Turn it on to see its tools.' : 'Tools are listed once the server works.'}</p>
+  if (!isUsable) return <p className={styles.note}>{server.disabled ? t.turnItOnToSeeItsTools : t.toolsAreListedOnceTheServerWorks}</p>
   return (
     <>
       {error && (
@@ -28,10 +29,10 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
           {sentence(explain(error))}
         </p>
       )}
-      {!data && isFetching && <p role="status">Starting server and loading tools…</p>}
+      {!data && isFetching && <p role="status">{t.startingServerAndLoadingTools}</p>}
       {data?.instructions && (
-        <section aria-label="Server instructions">
-          <h2 className={styles.heading}>Server instructions</h2>
+        <section aria-label={t.serverInstructions}>
+          <h2 className={styles.heading}>{t.serverInstructions}</h2>
           <Markdown text={data.instructions} />
         </section>
       )}
@@ -40,18 +41,16 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
           {data.tools.map((tool) => (
             <ToolCard key={tool.name} server={server.name} tool={tool} />
           ))}
-          {data.tools.length === 0 && <p className={styles.note}>No tools.</p>}
+          {data.tools.length === 0 && <p className={styles.note}>{t.noTools}</p>}
           {data.quarantined.map(({ name, reason }, index) => (
-            <p key={index} className={styles.problem}>
-              {name ?? 'A tool without a name'} is blocked: {reason}
-            </p>
+            <p key={index} className={styles.problem}>{t.isBlocked(name ?? t.aToolWithoutAName, reason)}</p>
           ))}
         </div>
       )}
       <div>
         <Button size="small" look="quiet" isBusy={isFetching} onClick={() => void refetch()}>
           <RefreshCw size={13} aria-hidden />
-          Reload
+          {t.reload}
         </Button>
       </div>
     </>
@@ -66,19 +65,19 @@ function ToolCard({ server, tool }: { server: string; tool: McpTool }): ReactNod
     <details className={styles.tool} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
       <summary>
         <code>{tool.name}</code>
-        {readOnly && <span>Read-only</span>}
-        {destructive && <span>Destructive</span>}
+        {readOnly && <span>{t.readOnly}</span>}
+        {destructive && <span>{t.destructive}</span>}
         <span>{headline}</span>
       </summary>
       {isOpen && (
         <div className={styles.inside}>
           {tool.description && tool.description !== headline && <p className={styles.note}>{tool.description}</p>}
           <p className={styles.note}>
-            Tool name: <code>{tool.full_name}</code>
+            {t.toolName} <code>{tool.full_name}</code>
           </p>
           <TryTool server={server} tool={tool} />
           <details className={styles.schema}>
-            <summary>Schema</summary>
+            <summary>{t.schema}</summary>
             <CodeBlock code={JSON.stringify(tool.input_schema, null, 2)} language="json" />
           </details>
         </div>

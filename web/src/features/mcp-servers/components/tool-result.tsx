@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import type { McpCallResult, McpContent } from '@/lib/api/types'
 import { duration } from '@/lib/format'
+import { t } from '../texts'
 import styles from './mcp-server-page.module.css'
 
 /** Pictures that a browser shows without running anything. */
@@ -9,9 +10,9 @@ const safePictures = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 /** What a tool answered. It is somebody else's text: shown as it is, never as anything more. */
 export function ToolResult({ result }: { result: McpCallResult }): ReactNode {
   return (
-    <section className={styles.result} aria-label="Result">
+    <section className={styles.result} aria-label={t.result}>
       <p className={result.is_error ? styles.problem : styles.note} role="status">
-        {result.is_error ? 'Failed after' : 'Finished in'} {duration(result.millis)}
+        {result.is_error ? t.failedAfter : t.finishedIn} {duration(result.millis)}
       </p>
       {result.notices.map((notice) => (
         <p key={notice} className={styles.note}>
@@ -19,9 +20,9 @@ export function ToolResult({ result }: { result: McpCallResult }): ReactNode {
         </p>
       ))}
       {result.content.map((content, index) => (
-        <Piece key={index} content={content} label={`Answer ${index + 1}`} />
+        <Piece key={index} content={content} label={t.answer(index + 1)} />
       ))}
-      {result.structured !== null && result.structured !== undefined && <Text label="Structured answer" text={JSON.stringify(result.structured, null, 2)} />}
+      {result.structured !== null && result.structured !== undefined && <Text label={t.structuredAnswer} text={JSON.stringify(result.structured, null, 2)} />}
     </section>
   )
 }
@@ -31,10 +32,10 @@ function Piece({ content, label }: { content: McpContent; label: string }): Reac
     case 'text':
       return <Text label={label} text={content.text} />
     case 'image':
-      if (!safePictures.includes(content.media_type)) return <Text label={label} text={`Image type ${content.media_type} is not shown.`} />
-      return <img src={`data:${content.media_type};base64,${content.data}`} alt="From the tool" />
+      if (!safePictures.includes(content.media_type)) return <Text label={label} text={t.imageTypeIsNotShown(content.media_type)} />
+      return <img src={`data:${content.media_type};base64,${content.data}`} alt={t.fromTheTool} />
     case 'audio':
-      return <Text label={label} text={`Sound of the type ${content.media_type}, which is not played here.`} />
+      return <Text label={label} text={t.soundOfTheTypeWhichIsNot(content.media_type)} />
     case 'resource':
       return <Text label={label} text={content.text ?? `${content.uri}: ${content.media_type ?? 'bytes'}`} />
     case 'resource_link':

@@ -9,6 +9,7 @@ import { callTool, serverQuery } from '../api/mcp-api'
 import { type ArgumentField, argumentsFromJson, argumentsOf, fieldsOf } from '../model/arguments-form'
 import styles from './mcp-server-page.module.css'
 import { ToolResult } from './tool-result'
+import { t } from '../texts'
 
 /** A form made from the tool's schema; it really calls the tool. */
 export function TryTool({ server, tool }: { server: string; tool: McpTool }): ReactNode {
@@ -33,7 +34,7 @@ export function TryTool({ server, tool }: { server: string; tool: McpTool }): Re
   return (
     <form
       className={styles.try}
-      aria-label={`Try ${tool.name}`}
+      aria-label={t.try(tool.name)}
       noValidate
       onSubmit={(event) => {
         event.preventDefault()
@@ -41,19 +42,19 @@ export function TryTool({ server, tool }: { server: string; tool: McpTool }): Re
       }}
     >
       {fields?.map((field) => (
-        <FormField key={field.name} label={field.isRequired ? field.name : `${field.name} (optional)`} hint={field.description} problem={problems[field.name]}>
+        <FormField key={field.name} label={field.isRequired ? field.name : t.optional(field.name)} hint={field.description} problem={problems[field.name]}>
           {(control) => <Control field={field} control={control} value={typed[field.name] ?? field.initial} onChange={put(field.name)} />}
         </FormField>
       ))}
       {fields === null && (
-        <FormField label="Arguments as JSON" problem={problems['']}>
+        <FormField label={t.argumentsAsJson} problem={problems['']}>
           {(control) => <textarea {...control} rows={4} spellCheck={false} value={typed[''] ?? '{}'} onChange={(event) => put('')(event.target.value)} />}
         </FormField>
       )}
       <div>
         <Button type="submit" isBusy={call.isPending}>
           <Play size={14} aria-hidden />
-          {call.isPending ? 'Running…' : 'Run'}
+          {call.isPending ? t.running : t.run}
         </Button>
       </div>
       {call.error && (
@@ -79,14 +80,14 @@ function Control({ field, control, value, onChange }: ControlOptions): ReactNode
     case 'choice':
       return (
         <select {...control} value={value} onChange={(event) => onChange(event.target.value)}>
-          <option value="">(empty)</option>
+          <option value="">{t.empty}</option>
           {(field.kind === 'boolean' ? ['true', 'false'] : field.choices).map((choice) => (
             <option key={choice}>{choice}</option>
           ))}
         </select>
       )
     case 'json':
-      return <textarea {...control} rows={3} spellCheck={false} placeholder="JSON" value={value} onChange={(event) => onChange(event.target.value)} />
+      return <textarea {...control} rows={3} spellCheck={false} placeholder={t.json} value={value} onChange={(event) => onChange(event.target.value)} />
     default:
       return (
         <input {...control} inputMode={field.kind === 'number' ? 'decimal' : undefined} autoComplete="off" spellCheck={false} value={value} onChange={(event) => onChange(event.target.value)} />

@@ -1,3 +1,5 @@
+import { t } from '../texts'
+
 /** One argument of a tool, from its JSON Schema. */
 export interface ArgumentField {
   name: string
@@ -38,11 +40,11 @@ export function argumentsOf(fields: readonly ArgumentField[], typed: Readonly<Re
   for (const field of fields) {
     const text = typed[field.name] ?? field.initial
     if (text === '' && !(field.isRequired && field.kind === 'text')) {
-      if (field.isRequired) problems[field.name] = 'Required'
+      if (field.isRequired) problems[field.name] = t.required
       continue
     }
     const value = valueOf(field, text)
-    if (value === undefined) problems[field.name] = field.kind === 'number' ? 'Must be a number' : 'Not valid JSON.'
+    if (value === undefined) problems[field.name] = field.kind === 'number' ? t.mustBeANumber : t.notValidJson
     else values[field.name] = value
   }
   return Object.keys(problems).length > 0 ? { problems } : { values }
@@ -65,7 +67,7 @@ function valueOf({ kind }: ArgumentField, text: string): unknown {
 /** The whole of the arguments, typed as JSON. */
 export function argumentsFromJson(text: string): Arguments {
   const value = text.trim() === '' ? {} : parsed(text)
-  return isObject(value) ? { values: value } : { problems: { '': 'Arguments are a JSON object, such as {"path": "src"}.' } }
+  return isObject(value) ? { values: value } : { problems: { '': t.argumentsAreAJsonObjectSuchAs } }
 }
 
 function parsed(text: string): unknown {

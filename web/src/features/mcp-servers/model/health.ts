@@ -1,5 +1,6 @@
 import type { McpServer } from '@/lib/api/types'
 import { duration } from '@/lib/format'
+import { t } from '../texts'
 
 export interface Health {
   tone: 'good' | 'quiet' | 'wait' | 'bad'
@@ -9,31 +10,31 @@ export interface Health {
 
 /** How a server is, in a few words, and what is behind it. */
 export function healthOf({ disabled, shadowed, problem, status }: Pick<McpServer, 'disabled' | 'shadowed' | 'problem' | 'status'>): Health {
-  if (shadowed) return { tone: 'quiet', words: 'not used', detail: 'A server of the same name in the server’s file overrides it.' }
-  if (disabled) return { tone: 'quiet', words: 'off', detail: null }
-  if (problem) return { tone: 'bad', words: 'not usable', detail: problem.message }
+  if (shadowed) return { tone: 'quiet', words: t.notUsed, detail: t.aServerOfTheSameNameIn }
+  if (disabled) return { tone: 'quiet', words: t.off, detail: null }
+  if (problem) return { tone: 'bad', words: t.notUsable, detail: problem.message }
   switch (status?.state) {
     case 'ready':
       return { tone: 'good', words: toolWords(status.tools ?? null), detail: status.last_error ?? null }
-    case 'starting':
-      return { tone: 'wait', words: 'starting', detail: null }
+    case t.starting:
+      return { tone: 'wait', words: t.starting, detail: null }
     case 'resting': {
-      const pause = status.retry_in_ms == null ? 'soon' : `in ${duration(status.retry_in_ms)}`
-      return { tone: 'wait', words: `failed, retrying ${pause}`, detail: status.last_error ?? null }
+      const pause = status.retry_in_ms == null ? t.soon : t.in(duration(status.retry_in_ms))
+      return { tone: 'wait', words: t.failedRetrying(pause), detail: status.last_error ?? null }
     }
-    case 'failed':
+    case t.failed:
     case 'invalid':
-      return { tone: 'bad', words: 'failed', detail: status.last_error ?? null }
+      return { tone: 'bad', words: t.failed, detail: status.last_error ?? null }
     case 'disabled':
-      return { tone: 'quiet', words: 'off', detail: null }
+      return { tone: 'quiet', words: t.off, detail: null }
     default:
-      return { tone: 'quiet', words: 'idle', detail: status?.last_error ?? null }
+      return { tone: 'quiet', words: t.idle, detail: status?.last_error ?? null }
   }
 }
 
 function toolWords(tools: number | null): string {
   if (tools === null) return 'running'
-  return tools === 1 ? 'running, 1 tool' : `running, ${tools} tools`
+  return tools === 1 ? t.running1Tool : t.runningTools(tools)
 }
 
 /** What it starts or where it is. */

@@ -1,5 +1,6 @@
 import { ApiError } from '@/lib/api/client'
 import type { Attachment, Problem } from '@/lib/api/types'
+import { t } from '../texts'
 
 interface UploadRequest {
   done: Promise<Attachment>
@@ -15,7 +16,7 @@ export function uploadFile(file: File, onProgress: (share: number) => void): Upl
       if (request.status === 201) resolve(attachmentFrom(request.responseText))
       else reject(problemFrom(request.status, request.responseText))
     })
-    const lost = (): void => reject(new ApiError('The connection was lost during the upload. Try again.', 'offline', 0))
+    const lost = (): void => reject(new ApiError(t.theConnectionWasLostDuringTheUpload, 'offline', 0))
     for (const name of ['error', 'timeout', 'abort'] as const) request.addEventListener(name, lost)
   })
   request.open('POST', `/api/uploads?name=${encodeURIComponent(file.name)}`)
@@ -39,6 +40,6 @@ function problemFrom(status: number, text: string): ApiError {
   } catch {
     // The response is not from the server itself, so only the status is known.
   }
-  const detail = problem.detail ?? `The server answered with status ${status}. Try again, or send it another way.`
+  const detail = problem.detail ?? t.theServerAnsweredWithStatusTryAgain(status)
   return new ApiError(detail, problem.code ?? `status_${status}`, status)
 }

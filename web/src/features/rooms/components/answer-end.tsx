@@ -8,13 +8,14 @@ import { endOf } from '../model/run-end'
 import { useRetry } from '../model/use-retry'
 import styles from './answer-end.module.css'
 import { RunFigures } from './run-figures'
+import { t } from '../texts'
 
 /** How an answer ended: what it cost where it is whole, what happened and what to do where it is not. */
 export function AnswerEnd({ roomId, message, run }: { roomId: string; message: Message; run: RunState | undefined }): ReactNode {
   const isSilent = message.status === 'complete' && message.parts.length === 0
   return (
     <>
-      {isSilent && <p className={styles.silent}>No reply needed</p>}
+      {isSilent && <p className={styles.silent}>{t.noReplyNeeded}</p>}
       {message.status === 'partial' && <BadEnd roomId={roomId} run={run} />}
       {run && <RunFigures run={run} />}
     </>
@@ -32,14 +33,14 @@ export function BadEnd({ roomId, run }: { roomId: string; run: RunState | undefi
         {end.detail && <p>{end.detail}</p>}
         {run?.error?.code === 'limit_budget' && (
           <Link to="/usage" hash="budgets">
-            Budgets
+            {t.budgets}
           </Link>
         )}
       </div>
       {retry && (
         <Button size="small" isBusy={send.isPending} onClick={() => send.mutate()}>
           <RotateCcw size={14} aria-hidden />
-          Retry
+          {t.retryTitle}
         </Button>
       )}
     </div>

@@ -16,6 +16,7 @@ import { Entry } from './entry'
 import { EventsDialog } from './events-dialog'
 import { LiveLine } from './live-line'
 import { RepliesTo } from './replies-to'
+import { t } from '../texts'
 
 interface AnswerProps {
   roomId: string
@@ -51,16 +52,16 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
       actions={
         <>
           {retry && message.status === 'complete' && (
-            <IconButton label="Ask again" onClick={() => void retry()}>
+            <IconButton label={t.askAgain} onClick={() => void retry()}>
               <RotateCcw size={15} aria-hidden />
             </IconButton>
           )}
-          <IconButton label="Quote" onClick={() => putInComposer(roomId, quoted(textOf(message)))}>
+          <IconButton label={t.quote} onClick={() => putInComposer(roomId, quoted(textOf(message)))}>
             <Quote size={15} aria-hidden />
           </IconButton>
-          <CopyButton text={() => textOf(message)} label="Copy answer" />
+          <CopyButton text={() => textOf(message)} label={t.copyAnswer} />
           {isDeveloper && (
-            <IconButton label="Show events" onClick={() => setIsShowingEvents(true)}>
+            <IconButton label={t.showEvents} onClick={() => setIsShowingEvents(true)}>
               <Braces size={15} aria-hidden />
             </IconButton>
           )}

@@ -9,6 +9,7 @@ import { answersIn } from '../model/questions'
 import styles from './approval-card.module.css'
 import { ApprovalChoice } from './approval-choice'
 import { QuestionForm } from './question-form'
+import { t } from '../texts'
 
 /** A tool call that waits for a person, or a question to one; afterwards, what was decided. */
 export function ApprovalCard({ approval, agent, isLive }: { approval: Approval; agent: string; isLive: boolean }): ReactNode {
@@ -20,7 +21,7 @@ export function ApprovalCard({ approval, agent, isLive }: { approval: Approval; 
   const sent = (answer.isPending || answer.isSuccess) && answer.variables ? answer.variables : null
   const Form = approval.isQuestion ? QuestionForm : ApprovalChoice
   return (
-    <section className={styles.card} aria-label={approval.isQuestion ? 'Question' : `Approval for ${withoutHidden(approval.name)}`}>
+    <section className={styles.card} aria-label={approval.isQuestion ? t.question : t.approvalFor(withoutHidden(approval.name))}>
       <Form approval={approval} agent={agent} sent={sent} onAnswer={answer.mutate} />
       {answer.error && (
         <p className={styles.problem} role="alert">
@@ -31,23 +32,23 @@ export function ApprovalCard({ approval, agent, isLive }: { approval: Approval; 
   )
 }
 
-const words = { allow: 'Allowed', deny: 'Denied', expired: 'Timed out (denied)' }
+const words = { get allow() { return t.allowed }, get deny() { return t.denied }, get expired() { return t.timedOutDenied } }
 
 function Decided({ approval }: { approval: Approval }): ReactNode {
   const { decision, changedInput, isRemembered } = approval
   if (approval.isQuestion) {
     const said = answersIn(changedInput)
-    const missing = decision === 'expired' ? 'Timed out' : 'Skipped'
+    const missing = decision === 'expired' ? t.timedOut : t.skipped
     return (
       <p className={styles.decided} dir="auto">
-        {decision === 'allow' && said !== '' ? `Answered: ${said}` : missing}
+        {decision === 'allow' && said !== '' ? t.answered(said) : missing}
       </p>
     )
   }
   if (decision === 'allow' && changedInput !== undefined) return <AllowedEdited before={approval.input} after={changedInput} isRemembered={isRemembered} />
   return (
     <p className={styles.decided} data-decision={decision}>
-      {decision === 'allow' && isRemembered ? 'Always allowed in this room' : words[decision ?? 'expired']}
+      {decision === 'allow' && isRemembered ? t.alwaysAllowedInThisRoom : words[decision ?? 'expired']}
     </p>
   )
 }
@@ -56,7 +57,7 @@ function Decided({ approval }: { approval: Approval }): ReactNode {
 function AllowedEdited({ before, after, isRemembered }: { before: unknown; after: unknown; isRemembered: boolean }): ReactNode {
   return (
     <div className={styles.decided} data-decision="allow">
-      <p>{isRemembered ? 'Always allowed in this room, with edited input:' : 'Allowed with edited input:'}</p>
+      <p>{isRemembered ? t.alwaysAllowedInThisRoomWithEdited : t.allowedWithEditedInput}</p>
       <DiffView before={lines(before)} after={lines(after)} />
     </div>
   )

@@ -8,6 +8,8 @@ import type { ApprovalAnswer } from '../api/room-commands'
 import styles from './approval-card.module.css'
 import { TimeLeft } from './time-left'
 import { ToolInput } from './tool-input'
+import { RichText } from '@/components/ui/rich-text'
+import { t } from '../texts'
 
 export interface AnswerFormProps {
   approval: Approval
@@ -29,16 +31,16 @@ export function ApprovalChoice({ approval, agent, sent, onAnswer }: AnswerFormPr
     if (sent === null && edited === null) onAnswer(chosen)
   }
   useCommands([
-    { id: `allow-${approval.id}`, title: `Allow ${name}`, group: 'Room', keys: 'y', run: answer({ decision: 'allow' }) },
-    { id: `deny-${approval.id}`, title: `Deny ${name}`, group: 'Room', keys: 'n', run: answer({ decision: 'deny' }) },
-    { id: `always-${approval.id}`, title: `Always allow this input of ${name}`, group: 'Room', keys: 'a', run: answer({ decision: 'allow', remember: 'exact' }) },
+    { id: `allow-${approval.id}`, title: t.allow(name), group: 'room', keys: 'y', run: answer({ decision: 'allow' }) },
+    { id: `deny-${approval.id}`, title: t.deny(name), group: 'room', keys: 'n', run: answer({ decision: 'deny' }) },
+    { id: `always-${approval.id}`, title: t.alwaysAllowThisInputOf(name), group: 'room', keys: 'a', run: answer({ decision: 'allow', remember: 'exact' }) },
   ])
 
   return (
     <>
       <div className={styles.title}>
         <strong>
-          Allow {agent} to run <VisibleText text={approval.name} />?
+          <RichText text={t.allowAgentToRun} parts={{ agent, tool: <VisibleText text={approval.name} /> }} />
         </strong>
         <TimeLeft until={approval.expiresAt} className={styles.left} />
       </div>
@@ -49,7 +51,7 @@ export function ApprovalChoice({ approval, agent, sent, onAnswer }: AnswerFormPr
         ) : (
           <textarea
             className={styles.edit}
-            aria-label="Input, as JSON"
+            aria-label={t.inputAsJson}
             aria-invalid={isBroken}
             value={edited}
             spellCheck={false}
@@ -59,27 +61,27 @@ export function ApprovalChoice({ approval, agent, sent, onAnswer }: AnswerFormPr
       </div>
       <div className={styles.actions}>
         <Button look="primary" disabled={isBroken || sent !== null} isBusy={sent?.decision === 'allow' && !sent.remember} onClick={() => onAnswer(allow)}>
-          {edited === null ? 'Allow' : 'Allow edited'}
+          {edited === null ? t.allowTitle : t.allowEdited}
         </Button>
         <Button disabled={sent !== null} isBusy={sent?.decision === 'deny'} onClick={() => onAnswer({ decision: 'deny' })}>
-          Deny
+          {t.denyTitle}
         </Button>
         <Button disabled={isBroken || sent !== null} isBusy={sent?.remember === 'exact'} onClick={() => onAnswer({ ...allow, remember: 'exact' })}>
-          Always this input
+          {t.alwaysThisInput}
         </Button>
         {approval.pattern !== null && edited === null && (
           <Button disabled={sent !== null} isBusy={sent?.remember === 'pattern'} onClick={() => onAnswer({ ...allow, remember: 'pattern' })}>
-            Always <VisibleText text={approval.pattern} />
+            {t.always} <VisibleText text={approval.pattern} />
           </Button>
         )}
         <Button look="danger" disabled={isBroken || sent !== null} isBusy={sent?.remember === 'tool'} onClick={() => onAnswer({ ...allow, remember: 'tool' })}>
-          Always any <VisibleText text={approval.name} /> call
+          <RichText text={t.alwaysAnyCall} parts={{ tool: <VisibleText text={approval.name} /> }} />
         </Button>
         <Button look="quiet" onClick={() => setEdited(edited === null ? escapeHidden(JSON.stringify(approval.input, null, 2)) : null)}>
-          {edited === null ? 'Edit' : 'Discard edit'}
+          {edited === null ? t.edit : t.discardEdit}
         </Button>
       </div>
-      {isBroken && <p className={styles.problem}>Not valid JSON yet</p>}
+      {isBroken && <p className={styles.problem}>{t.notValidJsonYet}</p>}
     </>
   )
 }
@@ -87,9 +89,7 @@ export function ApprovalChoice({ approval, agent, sent, onAnswer }: AnswerFormPr
 function HiddenWarning({ count }: { count: number }): ReactNode {
   if (count === 0) return null
   return (
-    <p className={styles.warning} role="note">
-      {count === 1 ? 'One character here is invisible or deceptive. It is' : `${count} characters here are invisible or deceptive. They are`} shown as ⟨U+…⟩.
-    </p>
+    <p className={styles.warning} role="note">{t.shownAsU(count === 1 ? t.oneCharacterHereIsInvisibleOrDeceptive : t.charactersHereAreInvisibleOrDeceptiveThey(count))}</p>
   )
 }
 

@@ -7,6 +7,7 @@ import { roomsQuery } from '@/lib/api/queries'
 import { waitingRunsQuery } from '../api/waiting-runs'
 import styles from './approvals-page.module.css'
 import { WaitingRun } from './waiting-run'
+import { t } from '../texts'
 
 /** Everything that waits for a person, over all rooms. */
 export function ApprovalsPage(): ReactNode {
@@ -17,11 +18,11 @@ export function ApprovalsPage(): ReactNode {
   useEffect(() => void refetch(), [waiting, refetch])
 
   return (
-    <PageBody title="Approvals" width="narrow">
-      {error && <ProblemNote title="Could not load approvals" error={error} onRetry={() => void refetch()} />}
-      {runs?.length === 0 && <p className={loading.nothing}>Nothing is waiting for you.</p>}
+    <PageBody title={t.approvals} width="narrow">
+      {error && <ProblemNote title={t.couldNotLoadApprovals} error={error} onRetry={() => void refetch()} />}
+      {runs?.length === 0 && <p className={loading.nothing}>{t.nothingIsWaitingForYou}</p>}
       {runs && runs.length > 0 && (
-        <ul className={styles.list} aria-label="Waiting for you">
+        <ul className={styles.list} aria-label={t.waitingForYouTitle}>
           {runs.map((run) => (
             <WaitingRun key={run.id} run={run} />
           ))}
@@ -29,7 +30,7 @@ export function ApprovalsPage(): ReactNode {
       )}
       {!runs && !error && (
         <p className={loading.loading} role="status">
-          Loading…
+          {t.loading}
         </p>
       )}
     </PageBody>

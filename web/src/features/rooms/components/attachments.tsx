@@ -2,12 +2,13 @@ import { Paperclip } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Attachment } from '@/lib/api/types'
 import { isOwnEndpoint, isUpload } from '@/lib/own-endpoint'
+import { t } from '../texts'
 import styles from './attachments.module.css'
 
 export function Attachments({ files }: { files: readonly Attachment[] }): ReactNode {
   if (files.length === 0) return null
   return (
-    <ul className={styles.list} aria-label="Attachments">
+    <ul className={styles.list} aria-label={t.attachments}>
       {files.map((file) => (
         <li key={file.url}>{isPicture(file) ? <Thumbnail file={file} /> : <Chip file={file} />}</li>
       ))}

@@ -8,6 +8,7 @@ import type { Room } from '@/lib/api/types'
 import { resetText, stoppingBudget } from '@/lib/budget'
 import { dollars } from '@/lib/format'
 import { useAgents } from '../model/use-agents'
+import { t } from '../texts'
 import styles from './composer.module.css'
 
 /** Says that messages in this room are refused because a budget is used up. */
@@ -26,13 +27,13 @@ export function BudgetNote({ room }: { room: Room }): ReactNode {
 
   const budget = stoppingBudget(billing?.budgets ?? [], room)
   if (!budget) return null
-  const agent = agents.find(({ id }) => id === budget.subject_id)?.name ?? 'an agent'
-  const whose = { workspace: 'The workspace’s budget', user: 'Your budget', room: 'This room’s budget', agent: `The budget of ${agent}` }[budget.scope]
+  const agent = agents.find(({ id }) => id === budget.subject_id)?.name ?? t.anAgent
+  const whose = { workspace: t.theWorkspacesBudget, user: t.yourBudget, room: t.thisRoomsBudget, agent: t.theBudgetOf(agent) }[budget.scope]
   return (
     <p className={styles.note} role="status">
-      {whose} is used up ({dollars(budget.spent_usd)} of {dollars(budget.limit_usd)}), so messages are refused. {resetText(budget.resets_at)}.{' '}
+      {t.budgetIsUsedUp(whose, dollars(budget.spent_usd), dollars(budget.limit_usd), resetText(budget.resets_at))}{' '}
       <Link to="/usage" hash="budgets">
-        Budgets
+        {t.budgets}
       </Link>
     </p>
   )

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Segmented } from '@/components/ui/segmented'
 import { providersQuery } from '@/lib/api/queries'
 import type { Agent, WhenBusy } from '@/lib/api/types'
+import { t } from '../texts'
 
 type Choice = Exclude<WhenBusy, 'reject'>
 
@@ -18,10 +19,10 @@ export function BusyChoice({ agents, value, onChange }: BusyChoiceProps): ReactN
   const steers = (agent: Agent): boolean => providers.find(({ name }) => name === agent.provider)?.capabilities.steer ?? false
   const canSteer = agents.length > 0 && agents.every(steers)
   const choices: { value: Choice; label: string; hint: string }[] = [
-    { value: 'enqueue', label: 'Queue', hint: 'Answer this when the current answer is finished' },
-    { value: 'interrupt', label: 'Interrupt', hint: 'Stop the current answer and everything queued, then answer this' },
+    { value: 'enqueue', label: t.queue, hint: t.answerThisWhenTheCurrentAnswerIs },
+    { value: 'interrupt', label: t.interrupt, hint: t.stopTheCurrentAnswerAndEverythingQueued },
   ]
-  if (canSteer) choices.push({ value: 'steer', label: 'Steer', hint: 'Send it to the agent now, without stopping' })
+  if (canSteer) choices.push({ value: 'steer', label: t.steer, hint: t.sendItToTheAgentNowWithout })
   const shown = choices.find((choice) => choice.value === value)?.value ?? 'enqueue'
-  return <Segmented label="While an agent answers" choices={choices} value={shown} onChange={onChange} />
+  return <Segmented label={t.whileAnAgentAnswers} choices={choices} value={shown} onChange={onChange} />
 }

@@ -12,7 +12,7 @@ import { useCommands } from '@/lib/commands'
 import { useStore } from '@/lib/store'
 import { composerInsert, withInsert } from '../model/composer-insert'
 import { mentionsIn } from '../model/mentions'
-import { nameRoom, rememberAgents, titleFrom, untitled } from '../model/new-chat'
+import { nameRoom, rememberAgents, titleFrom, isUntitled } from '../model/new-chat'
 import type { Skill } from '../model/skill'
 import { commandFor } from '../model/skill-command'
 import { uploadsIn } from '../model/upload-list'
@@ -28,6 +28,7 @@ import { NoAgentsNote } from './no-agents-note'
 import { SkillForm } from './skill-form'
 import { StopButton } from './stop-button'
 import { UploadChips } from './upload-chips'
+import { t } from '../texts'
 
 /** One can type and send before the room is read and the files are there; what was sent goes when they are. */
 export function Composer({ room, isLive }: { room: Room; isLive: boolean }): ReactNode {
@@ -57,8 +58,8 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   }, [])
 
   useCommands([
-    { id: 'focus-composer', title: 'Write a message', group: 'Room', keys: 'c', run: () => field.current?.focus() },
-    { id: 'attach', title: 'Attach files', group: 'Room', run: () => picker.current?.click() },
+    { id: 'focus-composer', title: t.writeAMessage, group: 'room', keys: 'c', run: () => field.current?.focus() },
+    { id: 'attach', title: t.attachFiles, group: 'room', run: () => picker.current?.click() },
   ])
 
   const title = (first: string): void => {
@@ -74,7 +75,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
     if (!canGo) return
     const attachments = uploads.flatMap(({ attachment }) => attachment ?? [])
     rememberAgents(room.agents)
-    if (room.name === untitled) title(text)
+    if (isUntitled(room.name)) title(text)
     void feed.outbox(room.id).send({ text: text.trim(), attachments, mentions: mentionsIn(text, members), whenBusy: isBusy ? whenBusy : null })
     setText('')
     list.clear()
@@ -112,7 +113,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   return (
     <form
       className={styles.composer}
-      aria-label="Message"
+      aria-label={t.message}
       onSubmit={(event) => {
         event.preventDefault()
         send()
@@ -135,7 +136,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
           onSkill={(called) => (called.parameters.length > 0 ? setSkill(called) : call(commandFor(called, {})))}
         />
         <div className={styles.tools}>
-          <IconButton label="Attach files" onClick={() => picker.current?.click()}>
+          <IconButton label={t.attachFiles} onClick={() => picker.current?.click()}>
             <Paperclip size={17} aria-hidden />
           </IconButton>
           <input
@@ -143,7 +144,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
             type="file"
             multiple
             hidden
-            aria-label="Files to attach"
+            aria-label={t.filesToAttach}
             onChange={(event) => {
               list.add(event.target.files ?? [])
               event.target.value = ''
@@ -152,11 +153,11 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
           {isBusy && <BusyChoice agents={members} value={whenBusy} onChange={setChosenBusy} />}
           <div className={styles.end}>
             <span role="status" className={styles.due}>
-              {isDue && (isLive ? 'Sends when uploads finish' : 'Sends once the room has loaded')}
-              {files === 'failed' && 'Retry or remove the failed upload'}
+              {isDue && (isLive ? t.sendsWhenUploadsFinish : t.sendsOnceTheRoomHasLoaded)}
+              {files === 'failed' && t.retryOrRemoveTheFailedUpload}
             </span>
             <StopButton roomId={room.id} isBusy={isBusy} />
-            <button type="submit" className={styles.send} disabled={!isSomething || isDue} aria-label="Send" title="Send (Enter)">
+            <button type="submit" className={styles.send} disabled={!isSomething || isDue} aria-label={t.send} title={t.sendEnter}>
               <ArrowUp size={18} aria-hidden />
             </button>
           </div>

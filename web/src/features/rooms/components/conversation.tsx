@@ -11,6 +11,7 @@ import { ConversationStart } from './conversation-start'
 import styles from './conversation.module.css'
 import { DayLine } from './day-line'
 import { NewMessages } from './new-messages'
+import { t } from '../texts'
 
 /** Rows from the top at which what came before them is fetched. */
 const earlyRows = 4
@@ -78,7 +79,7 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
         ref={scroller}
         className={styles.scroller}
         role="log"
-        aria-label="Conversation"
+        aria-label={t.conversation}
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it
         tabIndex={0}
         onKeyDown={jump}

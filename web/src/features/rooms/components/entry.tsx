@@ -4,6 +4,7 @@ import type { ReactNode } from 'react'
 import iconLink from '@/components/ui/icon-link.module.css'
 import { fullTime, position, timeOfDay } from '@/lib/format'
 import { usePreference } from '@/lib/preferences'
+import { t } from '../texts'
 import styles from './entry.module.css'
 
 interface EntryProps {
@@ -35,7 +36,7 @@ export function Entry({ roomId, seq, kind, who, time, actions, isMarked = false,
           <div className={styles.actions}>
             {actions}
             {seq !== null && (
-              <Link to="/rooms/$roomId" params={{ roomId }} search={{ m: seq }} className={iconLink.link} title="Link to this message" aria-label="Link to this message">
+              <Link to="/rooms/$roomId" params={{ roomId }} search={{ m: seq }} className={iconLink.link} title={t.linkToThisMessage} aria-label={t.linkToThisMessage}>
                 <Link2 size={15} aria-hidden />
               </Link>
             )}

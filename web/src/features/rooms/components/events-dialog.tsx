@@ -6,6 +6,7 @@ import { Dialog } from '@/components/ui/dialog'
 import { explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
 import { rawEvents } from '../api/room-commands'
+import { t } from '../texts'
 import styles from './events-dialog.module.css'
 
 const pageLimit = 300
@@ -34,10 +35,10 @@ export function EventsDialog({ roomId, after, runId, onClose }: EventsDialogProp
   const events = query.data?.pages.flatMap((page) => page.events).filter((event) => event.run_id === runId) ?? []
 
   return (
-    <Dialog title="Events" width="wide" onClose={onClose}>
+    <Dialog title={t.events} width="wide" onClose={onClose}>
       <div className={styles.bar}>
-        <span>{query.isLoading ? 'Loading…' : `${events.length} events${query.hasNextPage ? ' so far' : ''}`}</span>
-        <CopyButton text={() => JSON.stringify(events, null, 2)} label="Copy all as JSON" />
+        <span>{query.isLoading ? t.loading : t.eventsWith(events.length, query.hasNextPage ? t.soFar : '')}</span>
+        <CopyButton text={() => JSON.stringify(events, null, 2)} label={t.copyAllAsJson} />
       </div>
       {query.error && <p className={styles.problem}>{explain(query.error)}</p>}
       <ol className={styles.list}>
@@ -57,7 +58,7 @@ export function EventsDialog({ roomId, after, runId, onClose }: EventsDialogProp
       {query.hasNextPage && (
         <div className={styles.more}>
           <Button isBusy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Load more
+            {t.loadMore}
           </Button>
         </div>
       )}

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import { useRoom } from '@/feed/use-feed'
 import { position } from '@/lib/format'
+import { t } from '../texts'
 import styles from './journal-position.module.css'
 
 /** How far this page has read the journal, and whether it is behind. */
@@ -10,10 +11,10 @@ export function JournalPosition({ roomId }: { roomId: string }): ReactNode {
   if (seq === 0) return null
   const isBehind = head > seq
   return (
-    <span className={styles.position} title="Events of this room's journal that are stored and shown here">
-      <span className="visually-hidden">Journal position </span>
+    <span className={styles.position} title={t.eventsOfThisRoomsJournalThatAre}>
+      <span className="visually-hidden">{t.journalPosition} </span>
       {position(seq)}
-      {isBehind && ` of ${position(head)}`}
+      {isBehind && t.ofWith(position(head))}
     </span>
   )
 }

@@ -6,6 +6,7 @@ import pageNote from '@/components/layout/page-note.module.css'
 import { Button } from '@/components/ui/button'
 import { explain } from '@/lib/api/client'
 import { firstRoom } from '../model/first-room'
+import { t } from '../texts'
 import styles from './room-page.module.css'
 
 /** Redirects to the last visited room, or creates the first one. */
@@ -40,11 +41,11 @@ export function Landing(): ReactNode {
       <PageBar> </PageBar>
       {problem === null ? (
         <p className={styles.loading} role="status">
-          Loading…
+          {t.loading}
         </p>
       ) : (
         <div className={pageNote.narrow} role="alert">
-          <h1>Could not open a room</h1>
+          <h1>{t.couldNotOpenARoom}</h1>
           <p className={pageNote.detail}>{problem}</p>
           <Button
             look="primary"
@@ -53,7 +54,7 @@ export function Landing(): ReactNode {
               setAttempt(attempt + 1)
             }}
           >
-            Try again
+            {t.tryAgain}
           </Button>
         </div>
       )}

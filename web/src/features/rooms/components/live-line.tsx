@@ -4,6 +4,7 @@ import type { Message, RunState } from '@/feed/state'
 import { useConnection } from '@/feed/use-feed'
 import { count, duration, tokens } from '@/lib/format'
 import { useNow } from '@/lib/use-now'
+import { t } from '../texts'
 import styles from './live-line.module.css'
 
 /** What an answer is doing right now. Without a connection nothing is known of that, so nothing is counted. */
@@ -18,16 +19,16 @@ export function LiveLine({ message, run }: { message: Message; run: RunState | u
     return (
       <p className={styles.live}>
         <StatusDot status="offline" />
-        <span>Not connected; the answer may have gone on</span>
+        <span>{t.notConnectedTheAnswerMayHaveGone}</span>
       </p>
     )
   }
   return (
     <p className={styles.live} data-waiting={isWaiting || undefined}>
       <StatusDot status={isWaiting ? 'waiting' : 'working'} />
-      <span>{isWaiting ? 'Waiting for you' : doing(message, run)}</span>
+      <span>{isWaiting ? t.waitingForYouTitle : doing(message, run)}</span>
       <span className={styles.detail}>{duration(Math.max(0, now - new Date(since).getTime()))}</span>
-      {used > 0 && <span className={styles.detail}>{count(used)} tokens</span>}
+      {used > 0 && <span className={styles.detail}>{t.tokensWith(count(used))}</span>}
     </p>
   )
 }
@@ -35,8 +36,8 @@ export function LiveLine({ message, run }: { message: Message; run: RunState | u
 function doing(message: Message, run: RunState | undefined): string {
   if (run?.activity) return run.activity
   const last = message.parts.at(-1)
-  if (last?.type === 'tool' && last.result === null) return `Running ${last.name}…`
-  if (last?.type === 'thinking') return 'Thinking…'
-  if (last?.type === 'text') return 'Writing…'
-  return 'Starting…'
+  if (last?.type === 'tool' && last.result === null) return t.runningWith(last.name)
+  if (last?.type === 'thinking') return t.thinking
+  if (last?.type === 'text') return t.writing
+  return t.starting
 }

@@ -10,6 +10,7 @@ import type { Agent, Room } from '@/lib/api/types'
 import { setAgents } from '../api/room-commands'
 import { doingOf, toggleMembers } from '../model/members'
 import { useAgents } from '../model/use-agents'
+import { t } from '../texts'
 import styles from './members-panel.module.css'
 
 /** Who is in the room, who could be, and what each of them does. */
@@ -25,19 +26,19 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
   const isMoving = (id: string): boolean => change.isPending && change.variables.agent === id
 
   return (
-    <aside className={styles.panel} aria-label="Members">
+    <aside className={styles.panel} aria-label={t.members}>
       <header className={styles.head}>
-        <h2>Members</h2>
-        <IconButton label="Close members" onClick={toggleMembers}>
+        <h2>{t.members}</h2>
+        <IconButton label={t.closeMembers} onClick={toggleMembers}>
           <X size={17} aria-hidden />
         </IconButton>
       </header>
-      {present.length > 0 && <p className={styles.note}>{present.length > 1 ? 'Agents answer in this order. Mention one with @ to ask only it.' : 'This agent answers each message.'}</p>}
+      {present.length > 0 && <p className={styles.note}>{present.length > 1 ? t.agentsAnswerInThisOrderMentionOne : t.thisAgentAnswersEachMessage}</p>}
       <ul className={styles.list}>
         {present.map((agent) => (
           <Member key={agent.id} roomId={room.id} agent={agent}>
             <IconButton
-              label={`Remove ${agent.name}`}
+              label={t.remove(agent.name)}
               disabled={change.isPending}
               aria-busy={isMoving(agent.id)}
               onClick={() => change.mutate({ agent: agent.id, members: room.agents.filter((id) => id !== agent.id) })}
@@ -47,7 +48,7 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
           </Member>
         ))}
       </ul>
-      {present.length === 0 && <p className={styles.note}>No agents yet. Add one.</p>}
+      {present.length === 0 && <p className={styles.note}>{t.noAgentsYetAddOne}</p>}
       {change.error && (
         <p className={styles.problem} role="alert">
           {explain(change.error)}
@@ -55,12 +56,12 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
       )}
       {others.length > 0 && (
         <>
-          <h3 className={styles.others}>Add agents</h3>
+          <h3 className={styles.others}>{t.addAgents}</h3>
           <ul className={styles.list}>
             {others.map((agent) => (
               <Member key={agent.id} roomId={room.id} agent={agent}>
                 <IconButton
-                  label={`Add ${agent.name}`}
+                  label={t.add(agent.name)}
                   disabled={change.isPending}
                   aria-busy={isMoving(agent.id)}
                   onClick={() => change.mutate({ agent: agent.id, members: [...room.agents, agent.id] })}

@@ -7,6 +7,7 @@ import { runSlashCommand } from '../model/slash-commands'
 import { suggestionsAt } from '../model/suggestions'
 import styles from './message-field.module.css'
 import { SuggestionList } from './suggestion-list'
+import { t } from '../texts'
 
 interface MessageFieldProps {
   ref: RefObject<HTMLTextAreaElement | null>
@@ -80,7 +81,7 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onRe
         className={styles.field}
         rows={1}
         value={text}
-        aria-label="Message"
+        aria-label={t.message}
         aria-autocomplete="list"
         aria-controls={suggestions ? 'suggestions' : undefined}
         aria-activedescendant={suggestions?.list[chosen] ? `suggestion-${suggestions.list[chosen].key}` : undefined}
@@ -113,8 +114,8 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onRe
 
 function placeholder(agents: readonly Agent[], skills: number): string {
   const only = agents.length === 1 ? agents[0] : undefined
-  const hints = [agents.length > 1 && '@ to mention an agent', skills > 0 ? '/ for skills and commands' : '/ for commands'].filter(Boolean)
-  const start = only ? `Message ${only.name}…` : 'Message…'
+  const hints = [agents.length > 1 && t.toMentionAnAgent, skills > 0 ? t.forSkillsAndCommands : t.forCommands].filter(Boolean)
+  const start = only ? t.messageWith(only.name) : t.messageNow
   return `${start} (${hints.join(', ')})`
 }
 

@@ -3,6 +3,7 @@ import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { useRoom } from '@/feed/use-feed'
 import { statusOf } from '../model/room-status'
+import { t } from '../texts'
 import styles from './new-messages.module.css'
 
 /** Shown while scrolled up; created each time the user leaves the end, and counts messages from there. */
@@ -13,7 +14,7 @@ export function NewMessages({ roomId, onJump }: { roomId: string; onJump: () => 
   const isLive = useRoom(roomId, (view) => view.state?.messages.get(last ?? '')?.status === 'streaming')
   const [left] = useState({ count, last })
   const isNew = last !== left.last
-  const label = isAsking ? 'Approval needed below' : isNew ? newLabel(count - left.count) : isLive ? 'New text below' : 'Jump to latest'
+  const label = isAsking ? t.approvalNeededBelow : isNew ? newLabel(count - left.count) : isLive ? t.newTextBelow : t.jumpToLatest
   return (
     <div className={styles.place}>
       <Button size="small" look={isNew || isAsking ? 'primary' : 'plain'} className={styles.button} onClick={onJump}>
@@ -25,5 +26,5 @@ export function NewMessages({ roomId, onJump }: { roomId: string; onJump: () => 
 }
 
 function newLabel(count: number): string {
-  return count === 1 ? '1 new message' : `${Math.max(count, 1)} new messages`
+  return count === 1 ? t.n1NewMessage : t.newMessages(Math.max(count, 1))
 }

@@ -2,6 +2,7 @@ import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import { membersStore, toggleMembers } from '../model/members'
 import { useStore } from '@/lib/store'
+import { t } from '../texts'
 import styles from './composer.module.css'
 
 /** A message in a room without agents would be stored and never answered. */
@@ -9,10 +10,10 @@ export function NoAgentsNote(): ReactNode {
   const isShowingMembers = useStore(membersStore)
   return (
     <p className={styles.note} role="status">
-      No agents in this room, so nobody answers.{' '}
+      {t.noAgentsInThisRoomSoNobody}{' '}
       {!isShowingMembers && (
         <Button size="small" onClick={toggleMembers}>
-          Add an agent
+          {t.addAnAgent}
         </Button>
       )}
     </p>

@@ -2,6 +2,7 @@ import { type ReactNode, useLayoutEffect, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { CopyButton } from '@/components/ui/copy-button'
 import { bytes } from '@/lib/format'
+import { t } from '../texts'
 import styles from './output-text.module.css'
 
 /** More than this at once would hold up the page; the end is what matters first. */
@@ -31,10 +32,10 @@ export function OutputText({ label, text, isError = false, isGrowing = false }: 
         <span>{label}</span>
         {isCut && (
           <Button size="small" look="quiet" onClick={() => setLength(length + moreShown)}>
-            {text.length > length + moreShown ? `Show ${bytes(moreShown)} more of ${bytes(text.length)}` : `Show all ${bytes(text.length)}`}
+            {text.length > length + moreShown ? t.showMoreOf(bytes(moreShown), bytes(text.length)) : t.showAll(bytes(text.length))}
           </Button>
         )}
-        <CopyButton text={() => text} label={`Copy ${label.toLowerCase()}`} className={styles.copy} />
+        <CopyButton text={() => text} label={t.copy(label.toLowerCase())} className={styles.copy} />
       </div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre ref={box} tabIndex={0} role="group" aria-label={label}>

@@ -7,14 +7,15 @@ import { Attachments } from './attachments'
 import { Entry } from './entry'
 import styles from './pending-message.module.css'
 import { PersonText } from './person-message'
+import { t } from '../texts'
 
-const words = { sending: 'Sending…', offline: 'Will send when you’re back online', refused: 'Not sent' }
+const words = { get sending() { return t.sendingNow }, get offline() { return t.willSendWhenYoureBackOnline }, get refused() { return t.notSent } }
 
 /** A message sent from this page that is not in the journal yet. */
 export function PendingMessage({ roomId, pending }: { roomId: string; pending: Pending }): ReactNode {
   const outbox = useFeed().outbox(roomId)
   return (
-    <Entry roomId={roomId} seq={null} kind="person" who={<strong>You</strong>} time={null}>
+    <Entry roomId={roomId} seq={null} kind="person" who={<strong>{t.you}</strong>} time={null}>
       <div className={styles.pending} data-state={pending.state}>
         <div className={styles.said}>
           {pending.text !== '' && <PersonText text={pending.text} />}
@@ -27,7 +28,7 @@ export function PendingMessage({ roomId, pending }: { roomId: string; pending: P
             <>
               {' '}
               <Link to="/usage" hash="budgets">
-                Budgets
+                {t.budgets}
               </Link>
             </>
           )}
@@ -35,10 +36,10 @@ export function PendingMessage({ roomId, pending }: { roomId: string; pending: P
         {pending.state !== 'sending' && (
           <div className={styles.actions}>
             <Button size="small" onClick={() => void outbox.resend(pending.key)}>
-              Try again
+              {t.tryAgain}
             </Button>
             <Button size="small" look="quiet" onClick={() => outbox.discard(pending.key)}>
-              Discard
+              {t.discard}
             </Button>
           </div>
         )}

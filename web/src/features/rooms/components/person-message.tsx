@@ -13,6 +13,7 @@ import { putInComposer, quoted } from '../model/composer-insert'
 import { steeredIn } from '../model/steered'
 import { Attachments } from './attachments'
 import { Entry } from './entry'
+import { t } from '../texts'
 import styles from './person-message.module.css'
 
 export const PersonMessage = memo(function PersonMessage({ roomId, message, isMarked }: { roomId: string; message: Message; isMarked: boolean }): ReactNode {
@@ -29,19 +30,19 @@ export const PersonMessage = memo(function PersonMessage({ roomId, message, isMa
       isMarked={isMarked}
       actions={
         <>
-          <IconButton label="Edit and resend" onClick={() => putInComposer(roomId, text)}>
+          <IconButton label={t.editAndResend} onClick={() => putInComposer(roomId, text)}>
             <Pencil size={15} aria-hidden />
           </IconButton>
-          <IconButton label="Quote" onClick={() => putInComposer(roomId, quoted(text))}>
+          <IconButton label={t.quote} onClick={() => putInComposer(roomId, quoted(text))}>
             <Quote size={15} aria-hidden />
           </IconButton>
-          <CopyButton text={() => text} label="Copy message" />
+          <CopyButton text={() => text} label={t.copyMessage} />
         </>
       }
     >
       {text !== '' && <PersonText text={text} />}
       <Attachments files={message.attachments} />
-      {isSteered && <p className={styles.steered}>Added to the answer while it ran</p>}
+      {isSteered && <p className={styles.steered}>{t.addedToTheAnswerWhileItRan}</p>}
     </Entry>
   )
 })
@@ -63,7 +64,7 @@ export function PersonText({ text }: { text: string }): ReactNode {
       </div>
       {isLong && (
         <Button size="small" look="quiet" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
-          {isOpen ? 'Show less' : `Show all ${bytes(text.length)}`}
+          {isOpen ? t.showLess : t.showAll(bytes(text.length))}
         </Button>
       )}
     </>

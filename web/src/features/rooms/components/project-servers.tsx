@@ -6,6 +6,7 @@ import { explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
 import { sentence } from '@/lib/format'
 import { type ProjectServers as Project, distrustProject, projectServers, trustProject } from '../api/room-commands'
+import { t } from '../texts'
 import styles from './project-servers.module.css'
 
 /** What the `.mcp.json` in the room's folder would start, and whether it may. */
@@ -19,21 +20,21 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
     // Also after a refusal: the file is another by now, and that one is to be looked at.
     onSettled: () => queries.invalidateQueries({ queryKey }),
   })
-  if (error && !project) return <p className={textStyles.longProblem}>Could not check this room’s folder for a .mcp.json. {explain(error)}</p>
+  if (error && !project) return <p className={textStyles.longProblem}>{t.couldNotCheckThisRoomsFolderFor(explain(error))}</p>
   if (!project || project.state === 'none') return null
   const { state, digest, servers } = project
   return (
     <fieldset className={styles.project}>
-      <legend>MCP servers in this room’s folder</legend>
+      <legend>{t.mcpServersInThisRoomsFolder}</legend>
       <p className={textStyles.note}>{words(project)}</p>
       {servers.length > 0 && (
-        <ul className={styles.servers} aria-label="In its .mcp.json">
+        <ul className={styles.servers} aria-label={t.inItsMcpJson}>
           {servers.map((server) => (
             <li key={server.name}>
               <strong>{server.name}</strong>
-              {server.disabled && <span className={textStyles.note}>off</span>}
+              {server.disabled && <span className={textStyles.note}>{t.off}</span>}
               <code>{commandOf(server)}</code>
-              {keysOf(server) !== '' && <span className={textStyles.note}>gets {keysOf(server)}</span>}
+              {keysOf(server) !== '' && <span className={textStyles.note}>{t.gets(keysOf(server))}</span>}
               {server.problem && <p className={textStyles.longProblem}>{sentence(server.problem.message)}</p>}
             </li>
           ))}
@@ -46,12 +47,12 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
       )}
       {state === 'untrusted' && digest && (
         <Button size="small" isBusy={decide.isPending} onClick={() => decide.mutate(digest)}>
-          Trust these servers
+          {t.trustTheseServers}
         </Button>
       )}
       {state === 'trusted' && (
         <Button size="small" isBusy={decide.isPending} onClick={() => decide.mutate(null)}>
-          Stop trusting
+          {t.stopTrusting}
         </Button>
       )}
     </fieldset>
@@ -61,11 +62,11 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
 function words({ state, problem }: Project): string {
   switch (state) {
     case 'trusted':
-      return 'Trusted: agents in this room use these servers. If the file changes, it must be trusted again.'
+      return t.trustedAgentsInThisRoomUseThese
     case 'unreadable':
-      return sentence(`Its .mcp.json is not used: ${problem ?? 'it cannot be read'}`)
+      return sentence(t.itsMcpJsonIsNotUsed(problem ?? t.itCannotBeRead))
     default:
-      return 'Anyone who can write to the folder can change its .mcp.json, including agents. Nothing in it is started until you trust it.'
+      return t.anyoneWhoCanWriteToTheFolder
   }
 }
 
@@ -73,7 +74,7 @@ function words({ state, problem }: Project): string {
 function commandOf({ command, args, url, cwd }: Project['servers'][number]): string {
   const parts = [command, ...(args ?? []), url].filter((word) => typeof word === 'string')
   const line = parts.map((word) => (/^[!-~]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
-  return cwd ? `${line} (in ${cwd})` : line
+  return cwd ? t.inWith2(line, cwd) : line
 }
 
 /** Only the names: values are never shown. */

@@ -5,6 +5,7 @@ import { type Question, answerTo, questionsIn } from '../model/questions'
 import type { AnswerFormProps } from './approval-choice'
 import styles from './question-form.module.css'
 import { TimeLeft } from './time-left'
+import { t } from '../texts'
 
 /** Questions of an agent: choose from its options or type, each for itself. A single question with options needs one click. */
 export function QuestionForm({ approval, sent, onAnswer }: AnswerFormProps): ReactNode {
@@ -38,10 +39,10 @@ export function QuestionForm({ approval, sent, onAnswer }: AnswerFormProps): Rea
       ))}
       <div className={styles.row}>
         <Button type="submit" look="primary" isBusy={sent?.decision === 'allow'} disabled={!isComplete}>
-          {questions.length > 1 ? 'Send answers' : 'Answer'}
+          {questions.length > 1 ? t.sendAnswers : t.answer}
         </Button>
         <Button look="quiet" isBusy={sent?.decision === 'deny'} disabled={sent !== null} onClick={() => onAnswer({ decision: 'deny' })}>
-          Skip
+          {t.skip}
         </Button>
       </div>
     </form>
@@ -81,7 +82,7 @@ function QuestionField({ question, value, isSent, after, onChange }: QuestionFie
           ))}
         </div>
       )}
-      <input id={id} className={styles.input} value={value} placeholder="Your answer" autoComplete="off" dir="auto" onChange={(event) => onChange(event.target.value, false)} />
+      <input id={id} className={styles.input} value={value} placeholder={t.yourAnswer} autoComplete="off" dir="auto" onChange={(event) => onChange(event.target.value, false)} />
     </div>
   )
 }

@@ -7,6 +7,8 @@ import { agentsQuery, providersQuery, roomsQuery } from '@/lib/api/queries'
 import type { Provider } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
 import { createRoom } from '../api/room-commands'
+import { WithCode } from '@/components/ui/with-code'
+import { t } from '../texts'
 import styles from './real-agents.module.css'
 
 /** One sentence on how to get an agent with a model behind it, from what this machine was found to have. */
@@ -32,7 +34,7 @@ export function RealAgents(): ReactNode {
   if (ready.length > 0) {
     return (
       <div className={styles.real}>
-        <p>Chat with an agent that is installed on this machine:</p>
+        <p>{t.chatWithAnAgentThatIsInstalled}</p>
         <div className={styles.row}>
           {ready.map(({ name, version }) => (
             <Button key={name} isBusy={add.isPending && add.variables === name} onClick={() => add.mutate(name)}>
@@ -41,7 +43,7 @@ export function RealAgents(): ReactNode {
             </Button>
           ))}
           <Link to="/agents/new" className={styles.own}>
-            Create an agent
+            {t.createAnAgent}
           </Link>
         </div>
       </div>
@@ -50,13 +52,11 @@ export function RealAgents(): ReactNode {
   return (
     <p className={styles.real}>
       {missing[0] ? (
-        <>Connect a real agent: {withCode(missing[0])}</>
+        <>{t.connectARealAgent} {withCode(missing[0])}</>
       ) : (
-        <>
-          To connect a real agent, run <code>greenroom doctor</code> in a terminal: it lists what is installed and what is missing.
-        </>
+        <><WithCode text={t.toConnectARealAgentRunGreenroom} /></>
       )}{' '}
-      <Link to="/agents/new">Create an agent</Link>
+      <Link to="/agents/new">{t.createAnAgent}</Link>
     </p>
   )
 }

@@ -7,6 +7,7 @@ import { explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
 import { forgetTool, rememberedTools } from '../api/room-commands'
 import { useAgents } from '../model/use-agents'
+import { t } from '../texts'
 import styles from './room-dialog.module.css'
 
 /** What was allowed once and for all, and how to take that back. */
@@ -22,7 +23,7 @@ export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
   if (tools.length === 0) return null
   return (
     <fieldset className={styles.agents}>
-      <legend>Always-allowed tools</legend>
+      <legend>{t.alwaysAllowedTools}</legend>
       {tools.map((tool) => (
         <div key={`${tool.agent_id} ${tool.scope} ${tool.rule}`} className={styles.agent}>
           <code>
@@ -30,7 +31,7 @@ export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
           </code>
           <span className={textStyles.detail}>{agents.find((agent) => agent.id === tool.agent_id)?.name}</span>
           <Button size="small" className={styles.place} isBusy={forget.isPending && forget.variables === tool} onClick={() => forget.mutate(tool)}>
-            Remove
+            {t.removeTitle}
           </Button>
         </div>
       ))}

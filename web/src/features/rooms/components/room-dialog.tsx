@@ -14,12 +14,13 @@ import type { Room, WhenBusy } from '@/lib/api/types'
 import { changeRoom, createRoom } from '../api/room-commands'
 import { ProjectServers } from './project-servers'
 import { RememberedTools } from './remembered-tools'
+import { t } from '../texts'
 import styles from './room-dialog.module.css'
 
 const busyChoices = [
-  { value: 'enqueue', label: 'Wait', hint: 'A new message waits until the answer is finished' },
-  { value: 'interrupt', label: 'Interrupt it', hint: 'A new message stops the current answer' },
-  { value: 'reject', label: 'Are rejected', hint: 'A new message is rejected' },
+  { value: 'enqueue', get label() { return t.wait }, get hint() { return t.aNewMessageWaitsUntilTheAnswer } },
+  { value: 'interrupt', get label() { return t.interruptIt }, get hint() { return t.aNewMessageStopsTheCurrentAnswer } },
+  { value: 'reject', get label() { return t.areRejected }, get hint() { return t.aNewMessageIsRejected } },
 ] as const
 
 /** Makes a room, or changes the one it is given. */
@@ -53,12 +54,12 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
   }
 
   return (
-    <Dialog title={room ? 'Room settings' : 'New room'} onClose={onClose}>
+    <Dialog title={room ? t.roomSettings : t.newRoom} onClose={onClose}>
       <form className={dialogs.body} onSubmit={submit}>
-        <Field label="Name" value={name} required maxLength={120} autoComplete="off" onChange={(event) => setName(event.target.value)} />
+        <Field label={t.name} value={name} required maxLength={120} autoComplete="off" onChange={(event) => setName(event.target.value)} />
         <fieldset className={styles.agents}>
-          <legend>Agents, in the order they answer</legend>
-          {isPending && <p className={textStyles.detail}>Loading…</p>}
+          <legend>{t.agentsInTheOrderTheyAnswer}</legend>
+          {isPending && <p className={textStyles.detail}>{t.loading}</p>}
           {agents.map((agent) => (
             <label key={agent.id} className={styles.agent}>
               <input type="checkbox" checked={members.includes(agent.id)} onChange={() => toggle(agent.id)} />
@@ -70,16 +71,16 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
           ))}
         </fieldset>
         <div className={styles.busy}>
-          <span>If an agent is still answering, new messages</span>
-          <Segmented label="When busy" choices={busyChoices} value={whenBusy === 'steer' ? 'enqueue' : whenBusy} onChange={setWhenBusy} />
+          <span>{t.ifAnAgentIsStillAnsweringNew}</span>
+          <Segmented label={t.whenBusy} choices={busyChoices} value={whenBusy === 'steer' ? 'enqueue' : whenBusy} onChange={setWhenBusy} />
         </div>
         {room && <RememberedTools roomId={room.id} />}
         {room && <ProjectServers roomId={room.id} />}
         <ProblemText error={save.error} />
         <div className={styles.actions}>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t.cancel}</Button>
           <Button type="submit" look="primary" isBusy={save.isPending} disabled={name.trim() === '' || isPending}>
-            {room ? 'Save' : 'Create room'}
+            {room ? t.save : t.createRoom}
           </Button>
         </div>
       </form>

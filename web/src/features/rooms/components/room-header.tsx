@@ -24,6 +24,7 @@ import { useAgents } from '../model/use-agents'
 import { DeleteRoomDialog } from './delete-room-dialog'
 import { JournalPosition } from './journal-position'
 import { RoomDialog } from './room-dialog'
+import { t } from '../texts'
 import styles from './room-header.module.css'
 
 export function RoomHeader({ room }: { room: Room }): ReactNode {
@@ -37,26 +38,26 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
   const navigate = useNavigate()
 
   const commands = [
-    { id: 'room-settings', title: 'Room settings and members', icon: <Settings2 size={15} aria-hidden />, run: () => setDialog('settings') },
-    { id: 'room-task', title: 'Run a task with an agent here', icon: <Play size={15} aria-hidden />, run: () => askForTask(room.agents) },
-    { id: 'export-markdown', title: 'Export as Markdown', icon: <FileDown size={15} aria-hidden />, run: () => void exportAs(room, 'md') },
-    { id: 'export-json', title: 'Export as JSON', icon: <FileJson size={15} aria-hidden />, run: () => void exportAs(room, 'json') },
-    { id: 'delete-room', title: 'Delete this room', icon: <Trash2 size={15} aria-hidden />, run: () => setDialog('delete') },
+    { id: 'room-settings', title: t.roomSettingsAndMembers, icon: <Settings2 size={15} aria-hidden />, run: () => setDialog('settings') },
+    { id: 'room-task', title: t.runATaskWithAnAgentHere, icon: <Play size={15} aria-hidden />, run: () => askForTask(room.agents) },
+    { id: 'export-markdown', title: t.exportAsMarkdown, icon: <FileDown size={15} aria-hidden />, run: () => void exportAs(room, 'md') },
+    { id: 'export-json', title: t.exportAsJson, icon: <FileJson size={15} aria-hidden />, run: () => void exportAs(room, 'json') },
+    { id: 'delete-room', title: t.deleteThisRoom, icon: <Trash2 size={15} aria-hidden />, run: () => setDialog('delete') },
   ]
   useCommands([
-    ...commands.map(({ id, title, run }) => ({ id, title, run, group: 'Room' })),
-    { id: 'members', title: 'Show or hide members', group: 'Room', keys: 'm', run: toggleMembers },
+    ...commands.map(({ id, title, run }) => ({ id, title, run, group: 'room' as const })),
+    { id: 'members', title: t.showOrHideMembers, group: 'room', keys: 'm', run: toggleMembers },
   ])
 
   return (
     <PageBar
       actions={
         <>
-          <IconButton label="Members" aria-expanded={isShowingMembers} onClick={toggleMembers}>
+          <IconButton label={t.members} aria-expanded={isShowingMembers} onClick={toggleMembers}>
             <Users size={17} aria-hidden />
           </IconButton>
           <Menu
-            label="Room actions"
+            label={t.roomActions}
             icon={<Ellipsis size={18} aria-hidden />}
             items={commands.map(({ id, title, icon, run }) => ({ label: title, icon, onSelect: run, isDangerous: id === 'delete-room' }))}
           />
@@ -65,7 +66,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
     >
       <StatusDot status={status} />
       <h1 className={styles.name} dir="auto">{room.name}</h1>
-      <span className={styles.members}>{members.map((agent) => agent.name).join(', ') || 'No agents'}</span>
+      <span className={styles.members}>{members.map((agent) => agent.name).join(', ') || t.noAgents}</span>
       {isDeveloper && <JournalPosition roomId={room.id} />}
       {dialog === 'settings' && <RoomDialog room={room} onClose={() => setDialog(null)} />}
       {dialog === 'delete' && (
@@ -84,13 +85,13 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
 
 async function exportAs(room: Room, kind: 'md' | 'json'): Promise<void> {
   // A long conversation takes a while to read; a short one is there before anyone could read this.
-  const slow = setTimeout(() => notify(`Exporting ${room.name}…`), 700)
+  const slow = setTimeout(() => notify(t.exporting(room.name)), 700)
   try {
     const messages = await allMessages(room.id)
     if (kind === 'md') download(fileName(room.name, 'md'), 'text/markdown', toMarkdown(room, messages))
     else download(fileName(room.name, 'json'), 'application/json', toJson(room, messages, new Date()))
   } catch (error) {
-    notify(`The room was not exported. ${explain(error)}`, 'problem')
+    notify(t.theRoomWasNotExported(explain(error)), 'problem')
   } finally {
     clearTimeout(slow)
   }

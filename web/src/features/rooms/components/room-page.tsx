@@ -18,6 +18,7 @@ import { MembersPanel } from './members-panel'
 import { RoomHeader } from './room-header'
 import styles from './room-page.module.css'
 import { Welcome } from './welcome'
+import { t } from '../texts'
 
 export function RoomPage({ roomId, target }: { roomId: string; target: number | null }): ReactNode {
   const feed = useFeed()
@@ -35,12 +36,12 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
     setPageTitle(room?.name ?? null)
   }, [room])
 
-  if (phase === 'gone') return <PageNote title="Room not found" detail="It may have been deleted." />
+  if (phase === 'gone') return <PageNote title={t.roomNotFound} detail={t.itMayHaveBeenDeleted} />
   if (phase === 'failed') {
     return (
-      <PageNote title="Could not load the room" detail={problem ?? ''}>
+      <PageNote title={t.couldNotLoadTheRoom} detail={problem ?? ''}>
         <Button look="primary" onClick={() => void feed.room(roomId).load()}>
-          Try again
+          {t.tryAgain}
         </Button>
       </PageNote>
     )
@@ -54,7 +55,7 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
             <Conversation key={roomId} roomId={roomId} target={target} empty={<Welcome room={room} />} />
           ) : (
             <p className={styles.loading} role="status">
-              Loading…
+              {t.loading}
             </p>
           )}
           {room && <Composer key={`composer ${roomId}`} room={room} isLive={phase === 'live'} />}

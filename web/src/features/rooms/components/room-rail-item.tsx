@@ -8,6 +8,7 @@ import type { RoomSummary } from '@/lib/api/types'
 import { useStore } from '@/lib/store'
 import { isUnread, readMarks } from '../model/read-marks'
 import { lineOf } from '../model/room-status'
+import { t } from '../texts'
 import styles from './room-rail.module.css'
 
 export const RoomRailItem = memo(function RoomRailItem({ room }: { room: RoomSummary }): ReactNode {
@@ -31,8 +32,8 @@ export const RoomRailItem = memo(function RoomRailItem({ room }: { room: RoomSum
         <time className={styles.time} dateTime={time}>
           {shortTime(time)}
         </time>
-        <span className={styles.line} dir="auto">{text || 'No messages yet'}</span>
-        {isNew && <span className={styles.unread} role="img" aria-label="unread" />}
+        <span className={styles.line} dir="auto">{text || t.noMessagesYet}</span>
+        {isNew && <span className={styles.unread} role="img" aria-label={t.unread} />}
       </Link>
     </li>
   )

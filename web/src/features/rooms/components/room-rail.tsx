@@ -8,6 +8,7 @@ import { roomsQuery } from '@/lib/api/queries'
 import { useNewChat } from '../model/use-new-chat'
 import { RoomDialog } from './room-dialog'
 import { RoomRailItem } from './room-rail-item'
+import { t } from '../texts'
 import styles from './room-rail.module.css'
 
 export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
@@ -21,7 +22,7 @@ export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
         <span className={styles.name}>Greenroom</span>
         <div className={styles.actions}>
           <IconButton
-            label="New chat"
+            label={t.newChat}
             onClick={() => {
               drawerStore.set(false)
               start()
@@ -29,7 +30,7 @@ export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
           >
             <SquarePen size={17} aria-hidden />
           </IconButton>
-          <IconButton label="New room" onClick={() => setIsMaking(true)}>
+          <IconButton label={t.newRoom} onClick={() => setIsMaking(true)}>
             <Plus size={18} aria-hidden />
           </IconButton>
         </div>
@@ -43,7 +44,7 @@ export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
         <div className={styles.problem}>
           <p>{explain(error)}</p>
           <Button size="small" onClick={() => void refetch()}>
-            Try again
+            {t.tryAgain}
           </Button>
         </div>
       )}

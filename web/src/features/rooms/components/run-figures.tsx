@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { RunState } from '@/feed/state'
 import { count, dollars, duration, tokens } from '@/lib/format'
+import { t } from '../texts'
 import styles from './run-figures.module.css'
 
 /** Time, tokens and cost of one answer. What is not known is not shown as zero. */
@@ -9,23 +10,23 @@ export function RunFigures({ run }: { run: RunState }): ReactNode {
   const used = tokens(run.usage)
   const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = run.usage
   const breakdown = [
-    `${count(input_tokens)} in`,
-    `${count(output_tokens)} out`,
-    cache_read_tokens > 0 && `${count(cache_read_tokens)} from cache`,
-    cache_write_tokens > 0 && `${count(cache_write_tokens)} to cache`,
+    t.inWith(count(input_tokens)),
+    t.out(count(output_tokens)),
+    cache_read_tokens > 0 && t.fromCache(count(cache_read_tokens)),
+    cache_write_tokens > 0 && t.toCache(count(cache_write_tokens)),
   ].filter(Boolean)
   if (run.durationMs === null && used === 0) return null
   return (
     <dl className={styles.figures}>
-      {run.durationMs !== null && <Figure name="Time" value={duration(run.durationMs)} />}
-      {used > 0 && <Figure name="Tokens" value={`${count(used)} tokens`} hint={breakdown.join(', ')} />}
-      {used > 0 && <Figure name="Cost" value={run.cost === null ? 'cost unknown' : dollars(run.cost)} />}
-      {run.model && <Figure name="Model" value={run.model} />}
+      {run.durationMs !== null && <Figure name={t.time} value={duration(run.durationMs)} />}
+      {used > 0 && <Figure name={t.tokens} value={t.tokensWith(count(used))} hint={breakdown.join(', ')} />}
+      {used > 0 && <Figure name={t.cost} value={run.cost === null ? t.costUnknown : dollars(run.cost)} />}
+      {run.model && <Figure name={t.model} value={run.model} />}
       <div>
-        <dt className="visually-hidden">Its run</dt>
+        <dt className="visually-hidden">{t.itsRun}</dt>
         <dd>
           <Link to="/runs/$runId" params={{ runId: run.id }}>
-            Details
+            {t.details}
           </Link>
         </dd>
       </div>

@@ -15,6 +15,7 @@ import { useWholeRun } from '../model/use-whole-run'
 import { BadEnd } from './answer-end'
 import { Entry } from './entry'
 import { RepliesTo } from './replies-to'
+import { t } from '../texts'
 import styles from './run-row.module.css'
 
 /** A run without output: queued, starting, or ended before its first delta. */
@@ -58,10 +59,10 @@ function Waiting({ roomId, run }: { roomId: string; run: RunState }): ReactNode 
   return (
     <div className={styles.waiting}>
       <StatusDot status={isQueued ? 'idle' : 'working'} />
-      <span>{isQueued ? turn(place) : (run.activity ?? 'Starting…')}</span>
+      <span>{isQueued ? turn(place) : (run.activity ?? t.starting)}</span>
       {isQueued && place > 0 && (
         <Button size="small" look="quiet" isBusy={drop.isPending || drop.isSuccess} onClick={() => drop.mutate()}>
-          Cancel
+          {t.cancel}
         </Button>
       )}
     </div>
@@ -69,6 +70,6 @@ function Waiting({ roomId, run }: { roomId: string; run: RunState }): ReactNode 
 }
 
 function turn(place: number): string {
-  if (place <= 0) return 'Starting'
-  return place === 1 ? 'Next up' : `Queued, ${place} ahead`
+  if (place <= 0) return t.startingTitle
+  return place === 1 ? t.nextUpTitle : t.queuedAhead(place)
 }

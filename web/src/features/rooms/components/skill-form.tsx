@@ -2,6 +2,7 @@ import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import type { Skill, SkillParameter } from '../model/skill'
 import { type Values, missingIn, startOf } from '../model/skill-command'
+import { t } from '../texts'
 import styles from './skill-form.module.css'
 
 interface SkillFormProps {
@@ -27,7 +28,7 @@ export function SkillForm({ skill, onDone, onCancel }: SkillFormProps): ReactNod
       ref={group}
       className={styles.form}
       role="group"
-      aria-label={`Parameters of ${skill.name}`}
+      aria-label={t.parametersOf(skill.name)}
       onKeyDown={(event) => {
         if (event.key === 'Escape') onCancel()
         else if (event.key === 'Enter' && !(event.target instanceof HTMLButtonElement) && missing.length === 0) onDone(values)
@@ -48,12 +49,12 @@ export function SkillForm({ skill, onDone, onCancel }: SkillFormProps): ReactNod
         />
       ))}
       <div className={styles.actions}>
-        {missing.length > 0 && <span className={styles.missing}>Required: {missing.join(', ')}</span>}
+        {missing.length > 0 && <span className={styles.missing}>{t.required(missing.join(', '))}</span>}
         <Button size="small" look="quiet" onClick={onCancel}>
-          Edit as text
+          {t.editAsText}
         </Button>
         <Button size="small" look="primary" disabled={missing.length > 0} onClick={() => onDone(values)}>
-          Insert
+          {t.insert}
         </Button>
       </div>
     </div>
@@ -75,11 +76,11 @@ function Parameter({ parameter, value, onChange }: ParameterProps): ReactNode {
     <div className={styles.parameter}>
       <label htmlFor={id}>
         {name}
-        {required && <span className={styles.required}> required</span>}
+        {required && <span className={styles.required}> {t.requiredWord}</span>}
       </label>
       {choices ? (
         <select {...shared} onChange={(event) => onChange(event.target.value)}>
-          <option value="">{required ? 'Choose' : '(none)'}</option>
+          <option value="">{required ? t.choose : t.none}</option>
           {choices.map((choice) => (
             <option key={choice}>{choice}</option>
           ))}

@@ -7,6 +7,7 @@ import { explain } from '@/lib/api/client'
 import { useCommands } from '@/lib/commands'
 import { duration } from '@/lib/format'
 import { type Stopped, stopRoom } from '../api/room-commands'
+import { t } from '../texts'
 import styles from './stop-button.module.css'
 
 /** Stops all runs in the room, and reports it only after they have stopped. */
@@ -29,17 +30,17 @@ export function StopButton({ roomId, isBusy }: { roomId: string; isBusy: boolean
     if (!isStopping) mutate()
   }
 
-  useCommands([{ id: 'stop', title: 'Stop everything in this room', group: 'Room', keys: 'mod+.', run: stop }])
+  useCommands([{ id: 'stop', title: t.stopEverythingInThisRoom, group: 'room', keys: 'mod+.', run: stop }])
 
   return (
     <>
       <span role="status" className={styles.result}>
-        {isStopping ? 'Stopping…' : result}
+        {isStopping ? t.stopping : result}
       </span>
       {(isBusy || isStopping) && (
         <Button look="danger" isBusy={isStopping} onClick={stop}>
           <Square size={12} fill="currentColor" aria-hidden />
-          <span className={styles.label}>{isStopping ? 'Stopping…' : 'Stop'}</span>
+          <span className={styles.label}>{isStopping ? t.stopping : t.stop}</span>
         </Button>
       )}
     </>
@@ -47,11 +48,11 @@ export function StopButton({ roomId, isBusy }: { roomId: string; isBusy: boolean
 }
 
 function receiptOf(runs: readonly Stopped[]): string {
-  if (runs.length === 0) return 'Nothing was running'
+  if (runs.length === 0) return t.nothingWasRunning
   const millis = Math.max(...runs.map((run) => run.receipt.millis))
   const processes = runs.reduce((sum, run) => sum + run.receipt.processes, 0)
-  const what = runs.length === 1 ? 'Stopped' : `${runs.length} answers stopped`
-  const ended = processes > 0 ? `, ${processes} ${processes === 1 ? 'process' : 'processes'} ended` : ''
-  const took = millis < 1000 ? '' : ` in ${duration(millis)}`
+  const what = runs.length === 1 ? t.stopped : t.answersStopped(runs.length)
+  const ended = processes > 0 ? t.ended(processes, processes === 1 ? t.process : t.processes) : ''
+  const took = millis < 1000 ? '' : t.in(duration(millis))
   return `${what}${took}${ended}`
 }

@@ -1,6 +1,7 @@
 import { ChevronRight } from 'lucide-react'
 import { type ReactNode, memo } from 'react'
 import { count } from '@/lib/format'
+import { t } from '../texts'
 import styles from './thinking.module.css'
 
 export const Thinking = memo(function Thinking({ text, isLive }: { text: string; isLive: boolean }): ReactNode {
@@ -10,9 +11,9 @@ export const Thinking = memo(function Thinking({ text, isLive }: { text: string;
     <details className={styles.thinking}>
       <summary>
         <ChevronRight size={14} aria-hidden className={styles.arrow} />
-        {isLive ? 'Thinking…' : 'Thought'}
+        {isLive ? t.thinking : t.thought}
         <span className={styles.detail}>
-          {count(words)} {words === 1 ? 'word' : 'words'}
+          {count(words)} {words === 1 ? t.word : t.words}
         </span>
       </summary>
       <p dir="auto">{text}</p>

@@ -9,6 +9,7 @@ import { OutputText } from './output-text'
 import { ResultView } from './result-view'
 import styles from './tool-card.module.css'
 import { ToolInput } from './tool-input'
+import { t } from '../texts'
 
 interface ToolCardProps {
   call: ToolPart
@@ -31,7 +32,7 @@ export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting, edited
   const isOpen = hasDetails && (choice ?? isError)
 
   return (
-    <div className={styles.card} data-error={isError || undefined} role="group" aria-label={`Tool ${withoutHidden(call.name)}`}>
+    <div className={styles.card} data-error={isError || undefined} role="group" aria-label={t.tool(withoutHidden(call.name))}>
       <button type="button" className={styles.head} aria-expanded={isOpen} disabled={!hasDetails} onClick={() => setChoice(!isOpen)}>
         <ChevronRight size={14} aria-hidden className={styles.arrow} />
         <Wrench size={14} aria-hidden className={styles.tool} />
@@ -46,7 +47,7 @@ export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting, edited
       {isOpen && (
         <div className={styles.details}>
           {!isWaiting && <ToolInput input={input} />}
-          {call.output !== '' && <OutputText label="Output" text={call.output} isGrowing={isRunning} />}
+          {call.output !== '' && <OutputText label={t.output} text={call.output} isGrowing={isRunning} />}
           {call.result && <ResultView content={call.result.content} isError={isError} />}
         </div>
       )}
@@ -56,12 +57,12 @@ export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting, edited
 
 function State({ call, isRunning, isWaiting }: { call: ToolPart; isRunning: boolean; isWaiting: boolean }): ReactNode {
   const took = call.startedAt && call.endedAt ? new Date(call.endedAt).getTime() - new Date(call.startedAt).getTime() : null
-  if (isWaiting) return <span className={styles.state}>waiting</span>
+  if (isWaiting) return <span className={styles.state}>{t.waiting}</span>
   if (isRunning) {
     return (
       <span className={styles.state}>
         <LoaderCircle size={14} aria-hidden className={styles.spin} />
-        running
+        {t.running}
       </span>
     )
   }
@@ -69,9 +70,9 @@ function State({ call, isRunning, isWaiting }: { call: ToolPart; isRunning: bool
     <span className={styles.state}>
       {took !== null && duration(took)}
       {call.result?.is_error ? (
-        <CircleAlert size={14} role="img" aria-label="failed" className={styles.bad} />
+        <CircleAlert size={14} role="img" aria-label={t.failed} className={styles.bad} />
       ) : (
-        call.result && <Check size={14} role="img" aria-label="done" className={styles.good} />
+        call.result && <Check size={14} role="img" aria-label={t.done} className={styles.good} />
       )}
     </span>
   )

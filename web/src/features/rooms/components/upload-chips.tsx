@@ -2,6 +2,7 @@ import { FileText, RotateCcw, X } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { bytes } from '@/lib/format'
 import type { Upload } from '../model/uploads'
+import { t } from '../texts'
 import styles from './upload-chips.module.css'
 
 interface UploadChipsProps {
@@ -13,7 +14,7 @@ interface UploadChipsProps {
 export function UploadChips({ uploads, onRetry, onRemove }: UploadChipsProps): ReactNode {
   if (uploads.length === 0) return null
   return (
-    <ul className={styles.list} aria-label="Attached files">
+    <ul className={styles.list} aria-label={t.attachedFiles}>
       {uploads.map((upload) => (
         <li key={upload.key} className={styles.chip} data-failed={upload.problem !== null || undefined}>
           {upload.preview ? <img src={upload.preview} alt="" className={styles.preview} /> : <FileText size={15} aria-hidden />}
@@ -22,11 +23,11 @@ export function UploadChips({ uploads, onRetry, onRemove }: UploadChipsProps): R
             <State upload={upload} />
           </span>
           {upload.problem !== null && (
-            <button type="button" aria-label={`Retry ${upload.name}`} title="Try again" onClick={() => onRetry(upload.key)}>
+            <button type="button" aria-label={t.retry(upload.name)} title={t.tryAgain} onClick={() => onRetry(upload.key)}>
               <RotateCcw size={14} aria-hidden />
             </button>
           )}
-          <button type="button" aria-label={`Remove ${upload.name}`} title="Remove" onClick={() => onRemove(upload.key)}>
+          <button type="button" aria-label={t.remove(upload.name)} title={t.removeTitle} onClick={() => onRemove(upload.key)}>
             <X size={14} aria-hidden />
           </button>
         </li>
@@ -44,5 +45,5 @@ function State({ upload }: { upload: Upload }): ReactNode {
     )
   }
   if (upload.attachment) return <span className={styles.size}>{bytes(upload.size)}</span>
-  return <progress className={styles.progress} aria-label={`Sending ${upload.name}`} max={1} value={upload.share} />
+  return <progress className={styles.progress} aria-label={t.sending(upload.name)} max={1} value={upload.share} />
 }

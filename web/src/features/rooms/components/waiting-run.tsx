@@ -5,6 +5,7 @@ import { textOf } from '@/feed/state'
 import { useFeed, useRoom, useRun } from '@/feed/use-feed'
 import type { NamedRun } from '@/lib/api/types'
 import { ApprovalCard } from './approval-card'
+import { t } from '../texts'
 import styles from './approvals-page.module.css'
 
 /** One run that waits, with what it asks. Its room is read for that, as if it were open. */
@@ -23,7 +24,7 @@ export function WaitingRun({ run }: { run: NamedRun }): ReactNode {
       <p className={styles.head}>
         <AgentMark id={run.agent_id} name={run.agent_name} size="small" />
         <strong>{run.agent_name}</strong>
-        <span>in</span>
+        <span>{t.inWord}</span>
         <Link to="/rooms/$roomId" params={{ roomId: run.room_id }} dir="auto">
           {run.room_name}
         </Link>
@@ -36,7 +37,7 @@ export function WaitingRun({ run }: { run: NamedRun }): ReactNode {
       {open.map((approval) => (
         <ApprovalCard key={approval.id} approval={approval} agent={run.agent_name} isLive />
       ))}
-      {state?.whole && open.length === 0 && <p className={styles.question}>Answered</p>}
+      {state?.whole && open.length === 0 && <p className={styles.question}>{t.answeredTitle}</p>}
     </li>
   )
 }

@@ -3,18 +3,19 @@ import { useFeed } from '@/feed/use-feed'
 import type { Room } from '@/lib/api/types'
 import { useAgents } from '../model/use-agents'
 import { RealAgents } from './real-agents'
+import { locale } from '@/lib/i18n'
+import { t } from '../texts'
 import styles from './welcome.module.css'
 
 const scriptedIdeas = [
-  { title: 'Say hello', detail: 'It answers in one line, word by word', text: 'Hello!' },
-  { title: 'Watch it stream', detail: 'Reload the page in the middle: nothing is lost', text: '!count 60 100' },
-  { title: 'See it think', detail: 'See its reasoning, collapsed', text: '!think Why is the sky blue by day and dark by night' },
-  { title: 'See it use a tool', detail: 'With its input, output and result', text: '!tool look {"at":"the clock"}' },
-  { title: 'Approve a tool call', detail: 'Allow it, deny it, or edit it first', text: '!ask Bash {"cmd":"ls -l"}' },
-  { title: 'Stop it', detail: 'It hangs until you press Stop', text: '!hang' },
+  { get title() { return t.sayHello }, get detail() { return t.itAnswersInOneLineWordBy }, get text() { return t.hello } },
+  { get title() { return t.watchItStream }, get detail() { return t.reloadThePageInTheMiddleNothing }, text: '!count 60 100' },
+  { get title() { return t.seeItThink }, get detail() { return t.seeItsReasoningCollapsed }, text: '!think Why is the sky blue by day and dark by night' },
+  { get title() { return t.seeItUseATool }, get detail() { return t.withItsInputOutputAndResult }, text: '!tool look {"at":"the clock"}' },
+  { get title() { return t.approveAToolCall }, get detail() { return t.allowItDenyItOrEditIt }, text: '!ask Bash {"cmd":"ls -l"}' },
+  { get title() { return t.stopIt }, get detail() { return t.itHangsUntilYouPressStop }, text: '!hang' },
 ]
 
-const names = new Intl.ListFormat('en')
 
 /** An empty room: suggestions to click. */
 export function Welcome({ room }: { room: Room }): ReactNode {
@@ -25,11 +26,11 @@ export function Welcome({ room }: { room: Room }): ReactNode {
 
   return (
     <div className={styles.welcome}>
-      <h2>{scripted ? 'Try Greenroom with the demo agent' : members.length > 0 ? `Message ${names.format(members.map((agent) => agent.name))}` : 'No agents in this room'}</h2>
-      {scripted && <p>Greenroom runs AI agents in rooms. Every answer is stored as it is written: close the page, come back, and nothing is lost.</p>}
+      <h2>{scripted ? t.tryGreenroomWithTheDemoAgent : members.length > 0 ? t.messageWith2(new Intl.ListFormat(locale()).format(members.map((agent) => agent.name))) : t.noAgentsInThisRoom}</h2>
+      {scripted && <p>{t.greenroomRunsAiAgentsInRoomsEvery}</p>}
       {scripted ? (
         <>
-          <p>This built-in agent plays back what you ask for, so you can see how Greenroom works. Try one:</p>
+          <p>{t.thisBuiltInAgentPlaysBackWhat}</p>
           <ul className={styles.ideas}>
             {scriptedIdeas.map((idea) => (
               <li key={idea.title}>
@@ -43,7 +44,7 @@ export function Welcome({ room }: { room: Room }): ReactNode {
           </ul>
         </>
       ) : (
-        <p>{members.length > 0 ? 'Type a message below.' : 'Add an agent: open Members at the top right.'}</p>
+        <p>{members.length > 0 ? t.typeAMessageBelow : t.addAnAgentOpenMembersAtThe}</p>
       )}
       <RealAgents />
     </div>

@@ -1,6 +1,7 @@
 import type { Message, Room } from '@/lib/api/types'
 import { personName } from '@/lib/person-name'
 import { resultText } from './tool-input'
+import { t } from '../texts'
 
 /** The conversation as a document that reads well without this program. */
 export function toMarkdown(room: Pick<Room, 'name'>, messages: readonly Message[]): string {
@@ -9,12 +10,12 @@ export function toMarkdown(room: Pick<Room, 'name'>, messages: readonly Message[
 
 function messageToMarkdown(message: Message): string {
   const who = message.author.kind === 'person' ? personName(message.author.name) : message.author.name
-  const how = message.status === 'partial' ? ' · stopped early' : message.status === 'streaming' ? ' · still answering' : ''
+  const how = message.status === 'partial' ? t.stoppedEarlySuffix : message.status === 'streaming' ? t.stillAnswering : ''
   const parts = message.parts.map((part) => {
     if (part.type === 'text') return part.text
-    if (part.type === 'thinking') return quoted(`*Thinking:* ${part.text}`)
-    const result = part.result ? `\n\n${part.result.is_error ? 'Error' : 'Result'}:\n\n${fenced(resultText(part.result.content))}` : ''
-    return `**Tool: ${part.name}**\n\n${fenced(JSON.stringify(part.input, null, 2), 'json')}${result}`
+    if (part.type === 'thinking') return quoted(t.thinkingWith(part.text))
+    const result = part.result ? `\n\n${part.result.is_error ? t.error : t.result}:\n\n${fenced(resultText(part.result.content))}` : ''
+    return t.toolWith(part.name, fenced(JSON.stringify(part.input, null, 2), 'json'), result)
   })
   const files = (message.attachments ?? []).map((file) => `- ${file.name} (${file.media_type}): <${file.url}>`)
   const body = [...parts, files.join('\n')].filter((text) => text !== '').join('\n\n')

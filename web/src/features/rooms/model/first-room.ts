@@ -5,6 +5,7 @@ import type { Agent, Room } from '@/lib/api/types'
 import { applyToRooms, summaryOf } from '@/lib/room-list'
 import { remembered } from '@/lib/storage'
 import { createRoom } from '../api/room-commands'
+import { t } from '../texts'
 
 /** The room to begin in: the last one, else the newest, else one that is made now with the scripted agent in it. */
 export async function firstRoom(queries: QueryClient): Promise<Room> {
@@ -26,7 +27,7 @@ async function someAgent(queries: QueryClient): Promise<Agent> {
 }
 
 async function makeFirst(agent: Agent): Promise<Room> {
-  const settings = { name: 'Lobby', agents: [agent.id], whenBusy: 'enqueue' as const }
+  const settings = { name: t.lobby, agents: [agent.id], whenBusy: 'enqueue' as const }
   try {
     // The same key in every tab: two that open at once make one room.
     return await createRoom(settings, `first-room-${agent.id}`)

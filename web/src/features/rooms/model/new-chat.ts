@@ -5,9 +5,16 @@ import type { Agent, Provider, Room } from '@/lib/api/types'
 import { applyToRooms, summaryOf } from '@/lib/room-list'
 import { remember, remembered } from '@/lib/storage'
 import { createRoom } from '../api/room-commands'
+import { t } from '../texts'
+import { en } from '../texts/en'
 
 /** The name of a room that has none yet; its first message gives it one. */
-export const untitled = 'New chat'
+const untitled = (): string => t.newChat
+
+/** In any language: a person may have changed theirs since. */
+export function isUntitled(name: string): boolean {
+  return name === untitled() || name === en.newChat
+}
 
 export function rememberAgents(agents: readonly string[]): void {
   if (agents.length > 0) remember('last-agents', agents)
@@ -17,7 +24,7 @@ export function rememberAgents(agents: readonly string[]): void {
 export async function newChat(queries: QueryClient): Promise<Room> {
   const agents = await queries.fetchQuery(agentsQuery)
   const providers = await queries.fetchQuery(providersQuery).catch(() => [])
-  const room = await createRoom({ name: untitled, agents: agentsForChat(agents, providers, remembered<string[]>('last-agents', [])), whenBusy: 'enqueue' })
+  const room = await createRoom({ name: untitled(), agents: agentsForChat(agents, providers, remembered<string[]>('last-agents', [])), whenBusy: 'enqueue' })
   queries.setQueryData(roomsQuery.queryKey, (list = []) => applyToRooms(list, { type: 'room', room: summaryOf(room) }))
   return room
 }

@@ -1,4 +1,5 @@
 import { notify } from '@/lib/notices'
+import { t } from '../texts'
 
 /** A message may have a million bytes; more than this is hard to work with in a field anyway. */
 const longestPaste = 200_000
@@ -8,6 +9,6 @@ export function pastedFiles(pasted: Pick<DataTransfer, 'files' | 'getData'>): Fi
   if (pasted.files.length > 0) return [...pasted.files]
   const text = pasted.getData('text/plain')
   if (text.length <= longestPaste) return []
-  notify('The pasted text is long, so it is attached as a file.')
+  notify(t.thePastedTextIsLongSoIt)
   return [new File([text], 'pasted-text.txt', { type: 'text/plain' })]
 }

@@ -2,6 +2,7 @@ import { type Status } from '@/components/ui/status-dot'
 import { unfinished } from '@/feed/rows'
 import { type Message, type RoomState, type RunState, textOf } from '@/feed/state'
 import type { RoomSummary } from '@/lib/api/types'
+import { t } from '../texts'
 
 export function statusOf(state: RoomState | null): Status {
   if (!state) return 'idle'
@@ -31,7 +32,7 @@ export interface RoomLine {
 export function lineOf(room: RoomSummary, state: RoomState | null): RoomLine {
   const status = state ? statusOf(state) : room.waiting ? 'waiting' : room.busy ? 'working' : 'idle'
   const said = (state && fromState(state)) ?? fromSummary(room)
-  const text = status === 'waiting' ? 'Needs your approval' : (said?.text ?? '')
+  const text = status === 'waiting' ? t.needsYourApproval : (said?.text ?? '')
   return { status, text, time: said?.time ?? room.updated_at, answer: said?.answer ?? 0 }
 }
 
@@ -47,18 +48,18 @@ function fromState(state: RoomState): Said | null {
 function fromSummary({ last_message: last }: RoomSummary): Said | null {
   if (!last) return null
   const isPerson = last.author.kind === 'person'
-  return { text: line(plain(last.text) || 'No text', isPerson), time: last.created_at, answer: isPerson ? 0 : last.seq }
+  return { text: line(plain(last.text) || t.noText, isPerson), time: last.created_at, answer: isPerson ? 0 : last.seq }
 }
 
 function line(text: string, isPerson: boolean): string {
-  return isPerson ? `You: ${text}` : text
+  return isPerson ? t.youWith(text) : text
 }
 
 function firstLine(message: Message): string {
   const text = plain(textOf(message))
   if (text !== '') return text
   if (message.attachments.length > 0) return message.attachments.map(({ name }) => name).join(', ')
-  return message.parts.some((part) => part.type === 'tool') ? 'Used a tool' : message.status === 'streaming' ? 'Starting…' : 'No text'
+  return message.parts.some((part) => part.type === 'tool') ? t.usedATool : message.status === 'streaming' ? t.starting : t.noText
 }
 
 const longest = 120

@@ -1,5 +1,6 @@
 import type { RunState } from '@/feed/state'
 import { receiptText } from '@/lib/receipt'
+import { t } from '../texts'
 
 export interface End {
   kind: 'failed' | 'stopped'
@@ -11,15 +12,15 @@ export interface End {
 export function endOf(run: RunState | undefined): End {
   switch (run?.status) {
     case 'failed':
-      return { kind: 'failed', title: run.error?.message ?? 'It failed.', detail: run.error ? `Error code: ${run.error.code}` : null }
+      return { kind: 'failed', title: run.error?.message ?? t.itFailed, detail: run.error ? t.errorCode(run.error.code) : null }
     case 'cancelled':
-      return run.startedAt === null ? { kind: 'stopped', title: 'Canceled before it started', detail: null } : { kind: 'stopped', title: 'Stopped', detail: receiptOf(run) }
+      return run.startedAt === null ? { kind: 'stopped', title: t.canceledBeforeItStarted, detail: null } : { kind: 'stopped', title: t.stopped, detail: receiptOf(run) }
     case 'interrupted':
       return run.startedAt === null
-        ? { kind: 'stopped', title: `Not started: ${reasonWords[run.reason ?? ''] ?? 'interrupted'}`, detail: null }
+        ? { kind: 'stopped', title: t.notStarted(reasonWords[run.reason ?? ''] ?? t.interruptedWord), detail: null }
         : { kind: 'stopped', title: interruption(run.reason), detail: receiptOf(run) }
     default:
-      return { kind: 'stopped', title: 'Stopped early', detail: null }
+      return { kind: 'stopped', title: t.stoppedEarly, detail: null }
   }
 }
 
@@ -29,20 +30,20 @@ function receiptOf({ receipt, reason }: RunState): string | null {
 }
 
 const reasonWords: Record<string, string> = {
-  new_message: 'replaced by a newer message',
-  shutdown: 'the server was stopped',
-  crash: 'the server restarted',
+  get new_message() { return t.replacedByANewerMessage },
+  get shutdown() { return t.theServerWasStopped },
+  get crash() { return t.theServerRestarted },
 }
 
 function interruption(reason: string | null): string {
   switch (reason) {
     case 'new_message':
-      return 'Replaced by a newer message'
+      return t.replacedByANewerMessageTitle
     case 'shutdown':
-      return 'The server was stopped while this was running'
+      return t.theServerWasStoppedWhileThisWas
     case 'crash':
-      return 'The server restarted while this was running'
+      return t.theServerRestartedWhileThisWasRunning
     default:
-      return 'Interrupted'
+      return t.interrupted
   }
 }

@@ -22,7 +22,7 @@ it('nothing is offered in the middle of a message, for a path, or where a skill 
 
 it('runs the command that the palette has', () => {
   const run = vi.fn()
-  commandStore.set([{ id: 'stop', title: 'Stop', group: 'Room', run }])
+  commandStore.set([{ id: 'stop', title: 'Stop', group: 'room', run }])
   const [stop] = commandsAt('/stop', 5, [])
   if (stop) runSlashCommand(stop)
   expect(run).toHaveBeenCalledTimes(1)

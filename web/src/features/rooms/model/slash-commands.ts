@@ -1,4 +1,5 @@
 import { commandStore } from '@/lib/commands'
+import { t } from '../texts'
 
 /** What can be done by typing it: names of commands that the room offers anyway. */
 export interface SlashCommand {
@@ -9,12 +10,12 @@ export interface SlashCommand {
 }
 
 const commands: readonly SlashCommand[] = [
-  { name: 'new', detail: 'New chat', id: 'new-chat' },
-  { name: 'stop', detail: 'Stop everything in this room', id: 'stop' },
-  { name: 'attach', detail: 'Attach files', id: 'attach' },
-  { name: 'members', detail: 'Show or hide members', id: 'members' },
-  { name: 'settings', detail: 'Room settings', id: 'room-settings' },
-  { name: 'export', detail: 'Export as Markdown', id: 'export-markdown' },
+  { name: 'new', get detail() { return t.newChat }, id: 'new-chat' },
+  { name: 'stop', get detail() { return t.stopEverythingInThisRoom }, id: 'stop' },
+  { name: 'attach', get detail() { return t.attachFiles }, id: 'attach' },
+  { name: 'members', get detail() { return t.showOrHideMembers }, id: 'members' },
+  { name: 'settings', get detail() { return t.roomSettings }, id: 'room-settings' },
+  { name: 'export', get detail() { return t.exportAsMarkdown }, id: 'export-markdown' },
 ]
 
 /** Those that begin with what was typed after the slash. A skill of the same name goes before one. */

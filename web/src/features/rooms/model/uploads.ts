@@ -1,4 +1,5 @@
 import type { Attachment } from '@/lib/api/types'
+import { t } from '../texts'
 
 /** A file that is to go with the next message. */
 export interface Upload {
@@ -21,12 +22,12 @@ const mostFiles = 32
 export function accepted(files: readonly File[], already: number): { taken: File[]; problems: string[] } {
   const problems: string[] = []
   const fitting = files.filter((file) => {
-    const problem = file.size > mostBytes ? 'is larger than 25 MB. Make it smaller, or give the agent a path to it.' : file.size === 0 ? 'is empty.' : null
+    const problem = file.size > mostBytes ? t.isLargerThan25MbMakeIt : file.size === 0 ? t.isEmpty : null
     if (problem) problems.push(`${file.name} ${problem}`)
     return !problem
   })
   const room = Math.max(0, mostFiles - already)
-  if (fitting.length > room) problems.push(`A message can have ${mostFiles} files; ${fitting.length - room} were not added.`)
+  if (fitting.length > room) problems.push(t.aMessageCanHaveFilesWereNot(mostFiles, fitting.length - room))
   return { taken: fitting.slice(0, room), problems }
 }
 

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useRoom } from '@/feed/use-feed'
 import { agentsQuery } from '@/lib/api/queries'
 import type { Agent } from '@/lib/api/types'
+import { t } from '../texts'
 
 export function useAgents(): readonly Agent[] {
   return useQuery(agentsQuery).data ?? []
@@ -11,5 +12,5 @@ export function useAgents(): readonly Agent[] {
 export function useAgentName(roomId: string, agentId: string | null): string {
   const current = useAgents().find((agent) => agent.id === agentId)?.name
   const former = useRoom(roomId, (view) => (agentId === null ? undefined : view.state?.names.get(agentId)))
-  return current ?? former ?? 'agent'
+  return current ?? former ?? t.agentWord
 }

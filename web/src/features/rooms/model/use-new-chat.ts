@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { explain } from '@/lib/api/client'
 import { notify } from '@/lib/notices'
 import { newChat } from './new-chat'
+import { t } from '../texts'
 
 /** Opens a new chat with the agents that were talked to last. */
 export function useNewChat(): () => void {
@@ -11,7 +12,7 @@ export function useNewChat(): () => void {
   const { mutate, isPending } = useMutation({
     mutationFn: () => newChat(queries),
     onSuccess: (room) => navigate({ to: '/rooms/$roomId', params: { roomId: room.id } }),
-    onError: (error) => notify(`No chat was created. ${explain(error)}`, 'problem'),
+    onError: (error) => notify(t.noChatWasCreated(explain(error)), 'problem'),
   })
   return () => {
     if (!isPending) mutate()

@@ -10,6 +10,7 @@ import { isEnded } from '../model/run-filter'
 import { millisOf } from '../model/run-time'
 import styles from './run-page.module.css'
 import { RunStatus } from './run-status'
+import { t } from '../texts'
 
 export function RunFacts({ run, agent }: { run: Run; agent: string }): ReactNode {
   const now = useNow(!isEnded(run.status))
@@ -19,47 +20,47 @@ export function RunFacts({ run, agent }: { run: Run; agent: string }): ReactNode
   const used = tokens(run.usage)
   return (
     <dl className={styles.facts}>
-      <Fact name="Status">
+      <Fact name={t.status}>
         <RunStatus status={run.status} />
       </Fact>
-      <Fact name="Cost">
+      <Fact name={t.cost}>
         <span className={styles.figure}>{costOf(run, used)}</span>
-        {used > 0 && (run.cost ?? null) === null && <small>The price of this model is unknown.</small>}
+        {used > 0 && (run.cost ?? null) === null && <small>{t.thePriceOfThisModelIsUnknown}</small>}
       </Fact>
-      <Fact name="Tokens">
+      <Fact name={t.tokens}>
         <span className={styles.figure}>{used > 0 ? count(used) : '–'}</span>
         {used > 0 && <small>{breakdown(run)}</small>}
       </Fact>
-      <Fact name={isEnded(run.status) ? 'Time' : 'Time so far'}>
+      <Fact name={isEnded(run.status) ? t.time : t.timeSoFar}>
         <span className={styles.figure}>{millis === null ? '–' : duration(millis)}</span>
       </Fact>
-      <Fact name="Agent">
-        <Link to="/runs" search={{ agent: run.agent_id }} title="All runs of this agent">
+      <Fact name={t.agent}>
+        <Link to="/runs" search={{ agent: run.agent_id }} title={t.allRunsOfThisAgent}>
           {agent}
         </Link>
       </Fact>
-      <Fact name="Room">
-        <Link to="/runs" search={{ room: run.room_id }} title="All runs of this room">
-          {room ?? (rooms ? '(deleted room)' : '…')}
+      <Fact name={t.room}>
+        <Link to="/runs" search={{ room: run.room_id }} title={t.allRunsOfThisRoom}>
+          {room ?? (rooms ? t.deletedRoom : '…')}
         </Link>
       </Fact>
-      <Fact name="Model">{run.model ?? (isEnded(run.status) ? 'unknown' : 'unknown yet')}</Fact>
-      <Fact name="Asked">{fullTime(run.created_at)}</Fact>
+      <Fact name={t.model}>{run.model ?? (isEnded(run.status) ? t.unknown : t.unknownYet)}</Fact>
+      <Fact name={t.asked}>{fullTime(run.created_at)}</Fact>
     </dl>
   )
 }
 
 function costOf(run: Run, used: number): string {
   if (run.cost !== null && run.cost !== undefined) return dollars(run.cost)
-  return used > 0 ? 'unknown' : '–'
+  return used > 0 ? t.unknown : '–'
 }
 
 function breakdown({ usage }: Run): string {
   return [
-    `${count(usage.input_tokens)} in`,
-    `${count(usage.output_tokens)} out`,
-    usage.cache_read_tokens > 0 && `${count(usage.cache_read_tokens)} from cache`,
-    usage.cache_write_tokens > 0 && `${count(usage.cache_write_tokens)} to cache`,
+    t.in(count(usage.input_tokens)),
+    t.out(count(usage.output_tokens)),
+    usage.cache_read_tokens > 0 && t.fromCache(count(usage.cache_read_tokens)),
+    usage.cache_write_tokens > 0 && t.toCache(count(usage.cache_write_tokens)),
   ]
     .filter(Boolean)
     .join(', ')

@@ -6,6 +6,7 @@ import { Select } from '@/components/ui/select'
 import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import { type RunFilter, type Since, isNarrowed, spans, statuses, withFilter } from '../model/run-filter'
 import { sinceWords, statusWords } from '../model/run-words'
+import { t } from '../texts'
 import styles from './runs-page.module.css'
 
 interface RunFiltersProps {
@@ -18,35 +19,35 @@ export function RunFilters({ filter, onChange }: RunFiltersProps): ReactNode {
   const rooms = useQuery(roomsQuery).data ?? []
   const change = (changes: Record<string, string>): void => onChange(withFilter(filter, changes))
   return (
-    <form className={styles.filters} aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+    <form className={styles.filters} aria-label={t.filters} onSubmit={(event) => event.preventDefault()}>
       <Select
-        label="Status"
+        label={t.status}
         value={filter.status ?? ''}
-        options={[{ value: '', label: 'Any status' }, ...statuses.map((value) => ({ value, label: statusWords[value] }))]}
+        options={[{ value: '', label: t.anyStatus }, ...statuses.map((value) => ({ value, label: statusWords[value] }))]}
         onChange={(status) => change({ status })}
       />
       <Select
-        label="Agent"
+        label={t.agent}
         value={filter.agent ?? ''}
-        options={withCurrent('Any agent', agents, filter.agent)}
+        options={withCurrent(t.anyAgent, agents, filter.agent)}
         onChange={(agent) => change({ agent })}
       />
       <Select
-        label="Room"
+        label={t.room}
         value={filter.room ?? ''}
-        options={withCurrent('Any room', rooms, filter.room)}
+        options={withCurrent(t.anyRoom, rooms, filter.room)}
         onChange={(room) => change({ room })}
       />
       <Select
-        label="Time"
+        label={t.time}
         value={filter.since ?? ''}
-        options={[{ value: '', label: 'Any time' }, ...(Object.keys(spans) as Since[]).map((value) => ({ value, label: sinceWords[value] }))]}
+        options={[{ value: '', label: t.anyTime }, ...(Object.keys(spans) as Since[]).map((value) => ({ value, label: sinceWords[value] }))]}
         onChange={(since) => change({ since })}
       />
       {isNarrowed(filter) && (
         <Button look="quiet" onClick={() => onChange({})}>
           <X size={14} aria-hidden />
-          Show all
+          {t.showAll}
         </Button>
       )}
     </form>

@@ -18,12 +18,13 @@ import styles from './run-page.module.css'
 import { RunQuestion } from './run-question'
 import { StopRun } from './stop-run'
 import { Timeline } from './timeline'
+import { t } from '../texts'
 
 export function RunPage({ runId }: { runId: string }): ReactNode {
   const { data: run, error, refetch } = useQuery(runQuery(runId))
   const agents = useQuery(agentsQuery)
-  const agent = agents.data?.find(({ id }) => id === run?.agent_id)?.name ?? (agents.data && run ? '(deleted agent)' : null)
-  const title = agent === null ? 'Run' : `Run of ${agent}`
+  const agent = agents.data?.find(({ id }) => id === run?.agent_id)?.name ?? (agents.data && run ? t.deletedAgent : null)
+  const title = agent === null ? t.run : t.runOf(agent)
   return (
     <PageBody title={title} before={<Back />} actions={run && !isEnded(run.status) && <StopRun runId={runId} />}>
       {run && (
@@ -36,15 +37,15 @@ export function RunPage({ runId }: { runId: string }): ReactNode {
       )}
       {!run && !error && (
         <p className={loading.loading} role="status">
-          Loading…
+          {t.loading}
         </p>
       )}
       {error && !run && isMissing(error) && (
         <p className={styles.missing}>
-          Run not found. Its room may have been deleted, or the link is from another server. <Link to="/runs">Show all runs</Link>
+          {t.runNotFoundItsRoomMayHave} <Link to="/runs">{t.showAllRuns}</Link>
         </p>
       )}
-      {error && !isMissing(error) && <ProblemNote title="Could not load the run" error={error} onRetry={() => void refetch()} />}
+      {error && !isMissing(error) && <ProblemNote title={t.couldNotLoadTheRun} error={error} onRetry={() => void refetch()} />}
     </PageBody>
   )
 }
@@ -53,7 +54,7 @@ function Back(): ReactNode {
   return (
     <Link to="/runs" className={quietLink.link}>
       <ArrowLeft size={16} aria-hidden />
-      Runs
+      {t.runs}
     </Link>
   )
 }
@@ -61,7 +62,7 @@ function Back(): ReactNode {
 function RunTimeline({ run }: { run: Run }): ReactNode {
   const { data, error, refetch } = useQuery(timelineQuery(run.id))
   const now = useNow(!isEnded(run.status)) - new Date(run.created_at).getTime()
-  if (error && !data) return <ProblemNote title="Could not load the timeline" error={error} onRetry={() => void refetch()} />
+  if (error && !data) return <ProblemNote title={t.couldNotLoadTheTimeline} error={error} onRetry={() => void refetch()} />
   if (!data) return null
   return <Timeline spans={data.spans} now={now} />
 }

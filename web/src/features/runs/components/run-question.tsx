@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Message, Run } from '@/lib/api/types'
 import { questionQuery } from '../api/runs'
+import { t } from '../texts'
 import styles from './run-page.module.css'
 
 /** What was asked, and the way to the conversation. */
@@ -13,11 +14,11 @@ export function RunQuestion({ run }: { run: Run }): ReactNode {
   return (
     <div className={styles.question}>
       <div className={styles.asked}>
-        <span>Answers</span>
-        <p>{question ? textOf(question) : 'A message in its room'}</p>
+        <span>{t.answers}</span>
+        <p>{question ? textOf(question) : t.aMessageInItsRoom}</p>
       </div>
       <Link to="/rooms/$roomId" params={{ roomId: run.room_id }} search={{ m: target }}>
-        Show it in the room
+        {t.showItInTheRoom}
       </Link>
     </div>
   )

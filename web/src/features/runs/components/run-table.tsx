@@ -5,31 +5,32 @@ import type { NamedRun } from '@/lib/api/types'
 import { count, dollars, duration, fullTime, shortTime, tokens } from '@/lib/format'
 import { millisOf } from '../model/run-time'
 import { RunStatus } from './run-status'
+import { t } from '../texts'
 import styles from './run-table.module.css'
 
 /** `now` advances while a run is active. */
 export function RunTable({ runs, now }: { runs: readonly NamedRun[]; now: number }): ReactNode {
   return (
     <table className={styles.table}>
-      <caption className="visually-hidden">Runs, newest first</caption>
+      <caption className="visually-hidden">{t.runsNewestFirst}</caption>
       <thead>
         <tr>
-          <th scope="col">Run</th>
-          <th scope="col">Status</th>
+          <th scope="col">{t.run}</th>
+          <th scope="col">{t.status}</th>
           <th scope="col" data-room="wide">
-            Model
+            {t.model}
           </th>
           <th scope="col" data-room="wide" data-number>
-            Tokens
+            {t.tokens}
           </th>
           <th scope="col" data-number>
-            Cost
+            {t.cost}
           </th>
           <th scope="col" data-room="some" data-number>
-            Duration
+            {t.duration}
           </th>
           <th scope="col" data-room="some" data-number>
-            Started
+            {t.started}
           </th>
         </tr>
       </thead>
@@ -86,5 +87,5 @@ function Row({ run, now }: { run: NamedRun; now: number }): ReactNode {
 /** What used nothing cost nothing that is worth a word; what used something at no known price is not free. */
 function costOf(run: NamedRun): string {
   if (run.cost !== null && run.cost !== undefined) return dollars(run.cost)
-  return tokens(run.usage) > 0 ? 'unknown' : '–'
+  return tokens(run.usage) > 0 ? t.unknown : '–'
 }

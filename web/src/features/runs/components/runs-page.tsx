@@ -10,6 +10,7 @@ import { type RunFilter, isEnded, isNarrowed, newerThan } from '../model/run-fil
 import { useFreshRuns } from '../model/use-fresh-runs'
 import { RunFilters } from './run-filters'
 import { RunTable } from './run-table'
+import { t } from '../texts'
 import styles from './runs-page.module.css'
 
 /** What every agent did, newest first. The address holds what one is looking for. */
@@ -22,9 +23,9 @@ export function RunsPage({ filter }: { filter: RunFilter }): ReactNode {
   const go = (search: RunFilter): void => void navigate({ to: '/runs', search })
 
   return (
-    <PageBody title="Runs">
+    <PageBody title={t.runs}>
       <RunFilters filter={filter} onChange={go} />
-      {error && <ProblemNote title="Could not load runs" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title={t.couldNotLoadRuns} error={error} onRetry={() => void refetch()} />}
       {page && page.runs.length > 0 && (
         <div className={styles.list} aria-busy={isPlaceholderData}>
           <RunTable runs={page.runs} now={now} />
@@ -33,18 +34,18 @@ export function RunsPage({ filter }: { filter: RunFilter }): ReactNode {
       {page?.runs.length === 0 && <Nothing filter={filter} />}
       {!data && !error && (
         <p className={loading.loading} role="status">
-          Loading…
+          {t.loading}
         </p>
       )}
-      <nav className={styles.pages} aria-label="Pages of runs">
+      <nav className={styles.pages} aria-label={t.pagesOfRuns}>
         {filter.before !== undefined && (
           <Link to="/runs" search={{ ...filter, before: undefined }}>
-            Newest runs
+            {t.newestRuns}
           </Link>
         )}
         {page?.next && (
           <Link to="/runs" search={{ ...filter, before: page.next }}>
-            Older runs
+            {t.olderRuns}
           </Link>
         )}
       </nav>
@@ -56,13 +57,13 @@ function Nothing({ filter }: { filter: RunFilter }): ReactNode {
   if (isNarrowed(filter)) {
     return (
       <p className={loading.nothing}>
-        No runs match. <Link to="/runs">Show all runs</Link>
+        {t.noRunsMatch} <Link to="/runs">{t.showAllRuns}</Link>
       </p>
     )
   }
   return (
     <p className={loading.nothing}>
-      No runs yet. Each answer of an agent is a run. <Link to="/">Send a message in a room</Link>
+      {t.noRunsYetEachAnswerOfAn} <Link to="/">{t.sendAMessageInARoom}</Link>
     </p>
   )
 }

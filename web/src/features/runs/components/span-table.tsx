@@ -2,6 +2,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { duration } from '@/lib/format'
 import { type Bar, nameOf } from '../model/timeline'
+import { t } from '../texts'
 import styles from './span-table.module.css'
 
 /** More than this is asked for: a long run has thousands. */
@@ -19,13 +20,13 @@ export function SpanTable({ bars, chosen }: { bars: readonly Bar[]; chosen: numb
   return (
     <>
       <table className={styles.table} ref={table}>
-        <caption className="visually-hidden">The steps of this run</caption>
+        <caption className="visually-hidden">{t.theStepsOfThisRun}</caption>
         <thead>
           <tr>
-            <th scope="col">Step</th>
-            <th scope="col">From</th>
-            <th scope="col">Took</th>
-            <th scope="col">Result</th>
+            <th scope="col">{t.step}</th>
+            <th scope="col">{t.fromTitle}</th>
+            <th scope="col">{t.tookTitle}</th>
+            <th scope="col">{t.result}</th>
           </tr>
         </thead>
         <tbody>
@@ -40,9 +41,7 @@ export function SpanTable({ bars, chosen }: { bars: readonly Bar[]; chosen: numb
         </tbody>
       </table>
       {shown.length < bars.length && (
-        <Button size="small" onClick={() => setIsWhole(true)}>
-          Show all {bars.length} steps
-        </Button>
+        <Button size="small" onClick={() => setIsWhole(true)}>{t.showAllSteps(bars.length)}</Button>
       )}
     </>
   )
@@ -50,5 +49,5 @@ export function SpanTable({ bars, chosen }: { bars: readonly Bar[]; chosen: numb
 
 function resultOf({ span }: Bar): string {
   if (span.is_error) return 'failed'
-  return span.to_ms === null || span.to_ms === undefined ? 'running' : 'done'
+  return span.to_ms === null || span.to_ms === undefined ? t.runningWord : t.done
 }

@@ -2,9 +2,10 @@ import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react'
 import type { Span } from '@/lib/api/types'
 import { type Bar, type Lane, type LaneName, type Picture, describe, drawTimeline } from '../model/timeline'
 import { SpanTable } from './span-table'
+import { t } from '../texts'
 import styles from './timeline.module.css'
 
-const laneWords: Record<LaneName, string> = { waits: 'Waits', model: 'Model', tools: 'Tools' }
+const laneWords: Record<LaneName, string> = { get waits() { return t.waits }, get model() { return t.model }, get tools() { return t.tools } }
 const rowHeight = 22
 const barHeight = 16
 
@@ -14,7 +15,7 @@ export function Timeline({ spans, now }: { spans: readonly Span[]; now: number }
   const [chosen, setChosen] = useState<number | null>(null)
   const [shown, setShown] = useState<number | null>(null)
   const root = useRef<HTMLDivElement>(null)
-  if (picture.bars.length === 0) return <p className={styles.nothing}>Not started yet.</p>
+  if (picture.bars.length === 0) return <p className={styles.nothing}>{t.notStartedYet}</p>
 
   // One stop for the Tab key; arrows go from bar to bar in the order of time.
   const stop = Math.min(shown ?? chosen ?? 0, picture.bars.length - 1)
@@ -28,17 +29,17 @@ export function Timeline({ spans, now }: { spans: readonly Span[]; now: number }
 
   return (
     <section className={styles.section} aria-labelledby="timeline-title">
-      <h2 id="timeline-title">Timeline</h2>
+      <h2 id="timeline-title">{t.timeline}</h2>
       {/* The keys are for the bars inside, each of which is a button. */}
       {/* oxlint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/no-noninteractive-element-interactions */}
-      <div className={styles.picture} ref={root} role="group" aria-label="Timeline, arrow keys go from step to step" onKeyDown={move}>
+      <div className={styles.picture} ref={root} role="group" aria-label={t.timelineArrowKeysGoFromStepTo} onKeyDown={move}>
         {picture.lanes.map((lane) => (
           <LaneView key={lane.name} lane={lane} ticks={picture.ticks} stop={stop} chosen={chosen} onShow={setShown} onChoose={setChosen} />
         ))}
         <Axis ticks={picture.ticks} />
       </div>
       <p className={styles.detail} aria-hidden>
-        {bar ? describe(bar) : 'Hover a bar for details, or use the arrow keys.'}
+        {bar ? describe(bar) : t.hoverABarForDetailsOrUse}
       </p>
       <SpanTable bars={picture.bars} chosen={chosen} />
     </section>

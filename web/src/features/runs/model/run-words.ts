@@ -1,35 +1,36 @@
 import type { RunError, RunStatus } from '@/lib/api/types'
 import type { Since } from './run-filter'
+import { t } from '../texts'
 
 export const statusWords: Record<RunStatus, string> = {
-  queued: 'Queued',
-  running: 'Running',
-  waiting_for_approval: 'Waiting for approval',
-  waiting_for_quota: 'Waiting for quota',
-  completed: 'Completed',
-  failed: 'Failed',
-  cancelled: 'Stopped',
-  interrupted: 'Interrupted',
+  get queued() { return t.queued },
+  get running() { return t.running },
+  get waiting_for_approval() { return t.waitingForApproval },
+  get waiting_for_quota() { return t.waitingForQuota },
+  get completed() { return t.completed },
+  get failed() { return t.failed },
+  get cancelled() { return t.stopped },
+  get interrupted() { return t.interrupted },
 }
 
 export const sinceWords: Record<Since, string> = {
-  hour: 'Last hour',
-  day: 'Last 24 hours',
-  week: 'Last 7 days',
-  month: 'Last 30 days',
+  get hour() { return t.lastHour },
+  get day() { return t.last24Hours },
+  get week() { return t.last7Days },
+  get month() { return t.last30Days },
 }
 
-const byCode: [pattern: RegExp, advice: string][] = [
-  [/^limit_/, 'Raise this limit in the agent’s settings, or ask for less at once.'],
-  [/^(over_?loaded|rate_limited)$/, 'Wait a moment, then retry in its room.'],
-  [/^(authentication_failed|not_logged_in)$/, 'Log in with that program on the server’s machine, then retry in its room.'],
-  [/^(program_missing|start_failed|start_timeout)$/, 'Settings lists the programs that this server has found, and what is missing.'],
-  [/^model_not_found$/, 'Choose another model in the agent’s settings.'],
-  [/^(skill_missing|mcp_server_missing|no_provider)$/, 'Remove what is missing from the agent’s settings.'],
-  [/^agent_deleted$/, 'Ask again in the room: another agent can answer.'],
+const byCode = (): [pattern: RegExp, advice: string][] => [
+  [/^limit_/, t.raiseThisLimitInTheAgentsSettings],
+  [/^(over_?loaded|rate_limited)$/, t.waitAMomentThenRetryInIts],
+  [/^(authentication_failed|not_logged_in)$/, t.logInWithThatProgramOnThe],
+  [/^(program_missing|start_failed|start_timeout)$/, t.settingsListsTheProgramsThatThisServer],
+  [/^model_not_found$/, t.chooseAnotherModelInTheAgentsSettings],
+  [/^(skill_missing|mcp_server_missing|no_provider)$/, t.removeWhatIsMissingFromTheAgents],
+  [/^agent_deleted$/, t.askAgainInTheRoomAnotherAgent],
 ]
 
 /** Advice for an error. Most messages contain it; this adds where to click. */
 export function adviceFor({ code }: Pick<RunError, 'code'>): string {
-  return byCode.find(([pattern]) => pattern.test(code))?.[1] ?? 'Press Retry below the answer in its room to ask again.'
+  return byCode().find(([pattern]) => pattern.test(code))?.[1] ?? t.pressRetryBelowTheAnswerInIts
 }

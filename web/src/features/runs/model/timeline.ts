@@ -1,5 +1,6 @@
 import type { Span } from '@/lib/api/types'
 import { duration } from '@/lib/format'
+import { t } from '../texts'
 
 export type SpanKind = Span['kind']
 export type LaneName = 'waits' | 'model' | 'tools'
@@ -77,11 +78,11 @@ function tickLabel(millis: number): string {
 }
 
 const kindWords: Record<SpanKind, string> = {
-  queued: 'Queued',
-  model: 'Model call',
-  tool: 'Tool',
-  approval: 'Waiting for approval',
-  waiting: 'Waited',
+  get queued() { return t.queued },
+  get model() { return t.modelCall },
+  get tool() { return t.tool },
+  get approval() { return t.waitingForApproval },
+  get waiting() { return t.waited },
 }
 
 export function nameOf(span: Span): string {
@@ -92,6 +93,6 @@ export function nameOf(span: Span): string {
 /** A span in words: all that the picture shows of it. */
 export function describe({ span, millis }: Pick<Bar, 'span' | 'millis'>): string {
   const isOpen = span.to_ms === null || span.to_ms === undefined
-  const took = isOpen ? `for ${duration(millis)} so far` : `took ${duration(millis)}`
-  return [nameOf(span), `from ${duration(span.from_ms)}`, took, span.is_error && 'failed'].filter(Boolean).join(', ')
+  const took = isOpen ? t.forSoFar(duration(millis)) : t.took(duration(millis))
+  return [nameOf(span), t.from(duration(span.from_ms)), took, span.is_error && 'failed'].filter(Boolean).join(', ')
 }

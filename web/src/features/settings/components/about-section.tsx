@@ -8,6 +8,7 @@ import { WithCode } from '@/components/ui/with-code'
 import { providersQuery } from '@/lib/api/queries'
 import { doctorQuery } from '../api/settings'
 import { type CheckLevel, type ShownCheck, worstFirst } from '../model/checks'
+import { t } from '../texts'
 import styles from './settings.module.css'
 
 /** The server version and its self-check, the same as `greenroom doctor`. */
@@ -17,16 +18,16 @@ export function AboutSection(): ReactNode {
   return (
     <Section
       isCompact
-      title="This server"
-      lead={report ? `Greenroom ${report.version}` : 'Checking…'}
+      title={t.thisServer}
+      lead={report ? t.greenroom(report.version) : t.checking}
       action={
         <Button isBusy={isFetching} onClick={() => void refetch()}>
           <RotateCw size={14} aria-hidden />
-          {isFetching ? 'Checking…' : 'Check again'}
+          {isFetching ? t.checking : t.checkAgain}
         </Button>
       }
     >
-      {error && <ProblemNote title="Could not check the server" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title={t.couldNotCheckTheServer} error={error} onRetry={() => void refetch()} />}
       {report && (
         <ul className={styles.checks}>
           {worstFirst(report.checks, providers).map((check) => (
@@ -39,7 +40,7 @@ export function AboutSection(): ReactNode {
 }
 
 const icons: Record<CheckLevel, typeof CircleCheck> = { ok: CircleCheck, warn: TriangleAlert, fail: CircleX, missing: CircleDashed }
-const words: Record<CheckLevel, string> = { ok: 'OK', warn: 'Warning', fail: 'Error', missing: 'Not set up' }
+const words: Record<CheckLevel, string> = { ok: 'OK', get warn() { return t.warning }, get fail() { return t.error }, get missing() { return t.notSetUp } }
 
 function CheckRow({ check }: { check: ShownCheck }): ReactNode {
   const Icon = icons[check.level]
@@ -48,7 +49,7 @@ function CheckRow({ check }: { check: ShownCheck }): ReactNode {
       <Icon size={16} role="img" aria-label={words[check.level]} />
       <div>
         <strong>{check.name}</strong>
-        <p>{check.level === 'missing' ? 'Not set up' : <WithCode text={check.detail} />}</p>
+        <p>{check.level === 'missing' ? t.notSetUp : <WithCode text={check.detail} />}</p>
         {check.advice && <p className={styles.advice}><WithCode text={check.advice} /></p>}
       </div>
     </li>

@@ -7,6 +7,7 @@ import dialogs from '@/components/ui/dialog-body.module.css'
 import { Field } from '@/components/ui/field'
 import { ProblemText } from '@/components/ui/problem-text'
 import { makeToken, tokensQuery } from '../api/settings'
+import { t } from '../texts'
 import styles from './settings.module.css'
 
 /** `isOpen`: the server asks nobody who they are, so nothing is to be confirmed. */
@@ -32,7 +33,7 @@ export function NewTokenDialog({ isOpen, onClose }: { isOpen: boolean; onClose: 
   })
 
   return (
-    <Dialog title={token === null ? 'New token' : 'Your new token'} isSticky={token !== null} onClose={onClose}>
+    <Dialog title={token === null ? t.newToken : t.yourNewToken} isSticky={token !== null} onClose={onClose}>
       <form
         ref={form}
         className={dialogs.body}
@@ -45,32 +46,32 @@ export function NewTokenDialog({ isOpen, onClose }: { isOpen: boolean; onClose: 
         {token === null ? (
           <>
             <Field
-              label="Name"
+              label={t.name}
               value={name}
               maxLength={100}
               onChange={(event) => setName(event.target.value)}
-              hint="What it is for, such as “laptop” or “nightly job”."
+              hint={t.whatItIsForSuchAsLaptop}
             />
             {!isOpen && (
               <Field
-                label="Your token or the server's key"
+                label={t.yourTokenOrTheServersKey}
                 type="password"
                 autoComplete="off"
                 value={confirm}
                 onChange={(event) => setConfirm(event.target.value)}
-                hint="Confirms that it is you. On the server's machine, “greenroom auth header” prints the key."
+                hint={t.confirmsThatItIsYouOnThe}
               />
             )}
-            <p>It reads and runs for 90 days. For other scopes and times use “greenroom token create”.</p>
+            <p>{t.itReadsAndRunsFor90Days}</p>
           </>
         ) : (
           <ShownOnce token={token} />
         )}
         <ProblemText error={create.error} />
         <div className={styles.actions}>
-          {token === null && <Button onClick={onClose}>Cancel</Button>}
+          {token === null && <Button onClick={onClose}>{t.cancel}</Button>}
           <Button type="submit" look="primary" isBusy={create.isPending} disabled={token === null && !isComplete}>
-            {token === null ? 'Create token' : 'Done'}
+            {token === null ? t.createToken : t.done}
           </Button>
         </div>
       </form>
@@ -81,10 +82,10 @@ export function NewTokenDialog({ isOpen, onClose }: { isOpen: boolean; onClose: 
 function ShownOnce({ token }: { token: string }): ReactNode {
   return (
     <>
-      <p>Copy it now. You won’t see it again.</p>
+      <p>{t.copyItNowYouWontSeeIt}</p>
       <div className={styles.secret}>
         <code>{token}</code>
-        <CopyButton text={() => token} label="Copy the token" />
+        <CopyButton text={() => token} label={t.copyTheToken} />
       </div>
     </>
   )

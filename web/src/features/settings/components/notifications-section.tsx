@@ -3,6 +3,7 @@ import { Section } from '@/components/ui/section'
 import textStyles from '@/components/ui/text.module.css'
 import { setPreference, usePreference } from '@/lib/preferences'
 import { playTone } from '@/lib/tone'
+import { t } from '../texts'
 import styles from './settings.module.css'
 
 /** How this browser tells that an agent needs the person or has answered, while the page is not in front. */
@@ -19,12 +20,12 @@ export function NotificationsSection(): ReactNode {
   }
 
   return (
-    <Section title="Notifications" lead="When an agent needs your approval or has answered, while you look at another tab. For this browser only.">
+    <Section title={t.notifications} lead={t.whenAnAgentNeedsYourApprovalOr}>
       <label className={styles.switch}>
         <input type="checkbox" checked={notifies} onChange={(event) => void change(event.target.checked)} />
-        Show browser notifications
+        {t.showBrowserNotifications}
       </label>
-      {isBlocked && <p className={textStyles.note}>The browser blocks notifications for this page. Allow them in its site settings, then turn this on again.</p>}
+      {isBlocked && <p className={textStyles.note}>{t.theBrowserBlocksNotificationsForThisPage}</p>}
       <label className={styles.switch}>
         <input
           type="checkbox"
@@ -34,7 +35,7 @@ export function NotificationsSection(): ReactNode {
             if (event.target.checked) playTone()
           }}
         />
-        Play a sound
+        {t.playASound}
       </label>
     </Section>
   )

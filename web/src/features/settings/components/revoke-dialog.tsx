@@ -6,6 +6,8 @@ import { sessionQuery } from '@/lib/api/session'
 import type { Token } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
 import { revokeToken, tokensQuery } from '../api/settings'
+import { WithCode } from '@/components/ui/with-code'
+import { t } from '../texts'
 
 export function RevokeDialog({ token, onClose }: { token: Token; onClose: () => void }): ReactNode {
   const queries = useQueryClient()
@@ -13,19 +15,16 @@ export function RevokeDialog({ token, onClose }: { token: Token; onClose: () => 
     mutationFn: () => revokeToken(token.id),
     onSuccess: async () => {
       onClose()
-      notify(`${token.name} was revoked.`)
+      notify(t.wasRevoked(token.name))
       // This browser may have signed in with it.
       await Promise.all([queries.invalidateQueries(sessionQuery), queries.invalidateQueries(tokensQuery)])
     },
   })
   return (
-    <ConfirmDialog title={`Revoke ${token.name}?`} keep="Cancel" confirm="Revoke token" isBusy={revoke.isPending} error={revoke.error} onConfirm={() => revoke.mutate()} onClose={onClose}>
-      <p>Programs that use it lose access at once, and so does every browser that signed in with it. This cannot be undone.</p>
+    <ConfirmDialog title={t.revoke(token.name)} keep={t.cancel} confirm={t.revokeToken} isBusy={revoke.isPending} error={revoke.error} onConfirm={() => revoke.mutate()} onClose={onClose}>
+      <p>{t.programsThatUseItLoseAccessAt}</p>
       {token.current && (
-        <p className={notes.warning}>
-          This browser signed in with it too: you will be asked for another token. If it is your last one, make another first, here or by{' '}
-          <code>greenroom token create --user local</code> on the server’s machine.
-        </p>
+        <p className={notes.warning}><WithCode text={t.thisBrowserSignedInWithItToo} /></p>
       )}
     </ConfirmDialog>
   )

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { fullTime, shortTime } from '@/lib/format'
 import type { AuditEntry } from '@/lib/api/types'
 import { type AuditNames, circumstancesOf, sentenceOf } from '../model/audit-sentence'
+import { t } from '../texts'
 import styles from './security-log.module.css'
 
 export function SecurityLogEntry({ entry, names }: { entry: AuditEntry; names: AuditNames }): ReactNode {
@@ -19,7 +20,7 @@ export function SecurityLogEntry({ entry, names }: { entry: AuditEntry; names: A
             <>
               {' · '}
               <Link to="/settings/security-log" search={{ user: entry.user_id }}>
-                Only this user
+                {t.onlyThisUser}
               </Link>
             </>
           )}

@@ -13,6 +13,7 @@ import type { AuditFilter } from '../model/audit-filter'
 import type { AuditNames } from '../model/audit-sentence'
 import { SecurityLogEntry } from './security-log-entry'
 import { SecurityLogFilters } from './security-log-filters'
+import { t } from '../texts'
 import styles from './security-log.module.css'
 
 /** Who did what, by which credential and from where. For owners and admins. */
@@ -22,27 +23,27 @@ export function SecurityLogPage({ filter }: { filter: AuditFilter }): ReactNode 
   const names = useNames()
   const entries = data?.pages.flatMap((page) => page.entries) ?? []
   return (
-    <PageBody title="Security log" width="narrow" before={<Trail back={<Link to="/settings">Settings</Link>}>{null}</Trail>}>
-      <p className={styles.lead}>Sign-ins, refused requests, tokens, approvals and changes, newest first.</p>
+    <PageBody title={t.securityLog} width="narrow" before={<Trail back={<Link to="/settings">{t.settings}</Link>}>{null}</Trail>}>
+      <p className={styles.lead}>{t.signInsRefusedRequestsTokensApprovalsAndSentence}</p>
       <SecurityLogFilters filter={filter} onChange={(search) => void navigate({ to: '/settings/security-log', search })} />
-      {error && <ProblemNote title="Could not load the security log" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title={t.couldNotLoadTheSecurityLog} error={error} onRetry={() => void refetch()} />}
       {entries.length > 0 && (
-        <ol className={styles.list} aria-label="Entries">
+        <ol className={styles.list} aria-label={t.entries}>
           {entries.map((entry) => (
             <SecurityLogEntry key={entry.id} entry={entry} names={names} />
           ))}
         </ol>
       )}
-      {data && entries.length === 0 && <p className={loading.nothing}>No entries match</p>}
+      {data && entries.length === 0 && <p className={loading.nothing}>{t.noEntriesMatch}</p>}
       {!data && !error && (
         <p className={loading.loading} role="status">
-          Loading…
+          {t.loading}
         </p>
       )}
       {hasNextPage && (
         <div className={styles.more}>
           <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Show older entries
+            {t.showOlderEntries}
           </Button>
         </div>
       )}

@@ -1,14 +1,15 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Section } from '@/components/ui/section'
+import { t } from '../texts'
 
 export function SecurityLogSection(): ReactNode {
   return (
     <Section
       isCompact
-      title="Security log"
-      lead="Sign-ins, refused requests, tokens, approvals and changes. For owners and admins."
-      action={<Link to="/settings/security-log">Open the log</Link>}
+      title={t.securityLog}
+      lead={t.signInsRefusedRequestsTokensApprovalsAnd}
+      action={<Link to="/settings/security-log">{t.openTheLog}</Link>}
     />
   )
 }

@@ -4,17 +4,20 @@ import { PageBody } from '@/components/layout/page-body'
 import { sessionQuery } from '@/lib/api/session'
 import { AboutSection } from './about-section'
 import { DeveloperSection } from './developer-section'
+import { LanguageSection } from './language-section'
 import { NotificationsSection } from './notifications-section'
 import { SecurityLogSection } from './security-log-section'
 import { SignOutSection } from './sign-out-section'
 import { ThemeSection } from './theme-section'
 import { TokensSection } from './tokens-section'
+import { t } from '../texts'
 
 export function SettingsPage(): ReactNode {
   const session = useQuery(sessionQuery).data
   return (
-    <PageBody title="Settings" width="narrow">
+    <PageBody title={t.settings} width="narrow">
       <ThemeSection />
+      <LanguageSection />
       <NotificationsSection />
       <TokensSection hasAccounts={session?.accounts ?? false} />
       <SecurityLogSection />

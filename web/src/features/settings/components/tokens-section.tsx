@@ -9,6 +9,7 @@ import { fullTime, shortTime } from '@/lib/format'
 import { tokensQuery } from '../api/settings'
 import { NewTokenDialog } from './new-token-dialog'
 import { RevokeDialog } from './revoke-dialog'
+import { t } from '../texts'
 import styles from './settings.module.css'
 
 export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactNode {
@@ -18,20 +19,20 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
   return (
     <Section
       isCompact
-      title="Tokens"
+      title={t.tokens}
       lead={
         hasAccounts
-          ? 'Tokens sign in a browser, a program or another machine as you. Create one token per device so you can revoke them separately.'
-          : 'This server was started with --no-auth: nobody needs a token on its machine.'
+          ? t.tokensSignInABrowserAProgram
+          : t.thisServerWasStartedWithNoAuth
       }
       action={
         <Button onClick={() => setIsMaking(true)}>
           <Plus size={15} aria-hidden />
-          New token
+          {t.newToken}
         </Button>
       }
     >
-      {error && <ProblemNote title="Could not load tokens" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title={t.couldNotLoadTokens} error={error} onRetry={() => void refetch()} />}
       {tokens && tokens.length > 0 && (
         <ul className={styles.tokens}>
           {tokens.map((token) => (
@@ -39,14 +40,14 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
               <div className={styles.token}>
                 <strong>{token.name}</strong>
                 <span>
-                  created <time dateTime={token.created_at} title={fullTime(token.created_at)}>{shortTime(token.created_at)}</time>
+                  {t.created} <time dateTime={token.created_at} title={fullTime(token.created_at)}>{shortTime(token.created_at)}</time>
                   {', '}
                   <Used at={token.last_used_at ?? null} />
-                  {token.current && '; this browser'}
+                  {token.current && t.thisBrowser}
                 </span>
               </div>
-              <Button size="small" look="danger" aria-label={`Revoke ${token.name}`} onClick={() => setRevoking(token)}>
-                Revoke
+              <Button size="small" look="danger" aria-label={t.revokeWith(token.name)} onClick={() => setRevoking(token)}>
+                {t.revokeTitle}
               </Button>
             </li>
           ))}
@@ -59,10 +60,10 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
 }
 
 function Used({ at }: { at: string | null }): ReactNode {
-  if (at === null) return 'never used'
+  if (at === null) return t.neverUsed
   return (
     <>
-      last used <time dateTime={at} title={fullTime(at)}>{shortTime(at)}</time>
+      {t.lastUsed} <time dateTime={at} title={fullTime(at)}>{shortTime(at)}</time>
     </>
   )
 }

@@ -1,17 +1,18 @@
 import type { AuditEntry } from '@/lib/api/types'
+import { t } from '../texts'
 
 /** Names of objects by their ids, as far as this page knows them. */
 export type AuditNames = ReadonlyMap<string, string>
 
 /** What was done, in one sentence without a full stop: `Ada revoked token ‘ci’`. */
 export function sentenceOf(entry: AuditEntry, names: AuditNames): string {
-  const times = entry.count > 1 ? `, ${entry.count} times within a minute` : ''
+  const times = entry.count > 1 ? t.timesWithinAMinute(entry.count) : ''
   return `${authorOf(entry)} ${deedOf(entry, names)}${placeOf(entry, names)}${times}`
 }
 
 export function authorOf({ user_name, credential }: Pick<AuditEntry, 'user_name' | 'credential'>): string {
-  if (user_name) return user_name === 'local' ? 'The operator' : user_name
-  return { agent: 'An agent', system: 'The server', none: 'Someone who was not signed in' }[credential] ?? 'Someone'
+  if (user_name) return user_name === 'local' ? t.theOperator : user_name
+  return { agent: t.anAgent, system: t.theServer, none: t.someoneWhoWasNotSignedIn }[credential] ?? t.someone
 }
 
 function deedOf(entry: AuditEntry, names: AuditNames): string {
@@ -20,49 +21,59 @@ function deedOf(entry: AuditEntry, names: AuditNames): string {
   const what = objectOf(entry, names)
   switch (action) {
     case 'sign_in':
-      return 'signed in'
+      return t.signedInWord
     case 'sign_out':
-      return 'signed out'
+      return t.signedOut
     case 'refuse':
-      return `was refused ${entry.object_id}${typeof detail.status === 'number' ? ` (${detail.status})` : ''}`
+      return t.wasRefused(entry.object_id, typeof detail.status === 'number' ? ` (${detail.status})` : '')
     case 'start':
-      return `started the program ${quoted(entry.object_id)}`
+      return t.startedTheProgram(quoted(entry.object_id))
     case 'approve':
-      return { allow: 'allowed a tool call', deny: 'denied a tool call' }[String(detail.decision)] ?? 'answered an approval'
+      return { allow: t.allowedAToolCall, deny: t.deniedAToolCall }[String(detail.decision)] ?? t.answeredAnApproval
     case 'forget':
-      return object === 'tool' ? `withdrew the permission for ${what}` : `removed ${what}`
+      return object === 'tool' ? t.withdrewThePermissionFor(what) : t.removed(what)
     case 'trust':
-      return 'trusted the MCP servers of a folder'
+      return t.trustedTheMcpServersOfAFolder
     case 'distrust':
-      return 'stopped trusting the MCP servers of a folder'
+      return t.stoppedTrustingTheMcpServersOfA
     case 'propose':
-      return object === 'proposal' ? 'proposed a change to a skill' : `proposed a change to ${what}`
+      return object === 'proposal' ? t.proposedAChangeToASkill : t.proposedAChangeTo(what)
     case 'purge':
-      return `deleted ${what} and had it erased at once`
+      return t.deletedAndHadItErasedAtOnce(what)
     case 'erase':
-      return `erased ${what}, which had been deleted`
+      return t.erasedWhichHadBeenDeleted(what)
     default:
-      return `${verbs[action] ?? action.replaceAll('_', ' ')} ${what}`
+      return deedWords()[action]?.(what) ?? `${action.replaceAll('_', ' ')} ${what}`
   }
 }
 
-const verbs: Record<string, string> = {
-  create: 'created',
-  update: 'changed',
-  delete: 'deleted',
-  post: 'posted',
-  cancel: 'stopped',
-  rate: 'rated',
-  accept: 'accepted',
-  reject: 'rejected',
-  revoke: 'revoked',
+/** Most deeds are a verb and its object. */
+function deedWords(): Record<string, (what: string) => string> {
+  return {
+    create: t.didCreate,
+    update: t.didChange,
+    delete: t.didDelete,
+    post: t.didPost,
+    cancel: t.didStop,
+    rate: t.didRate,
+    accept: t.didAccept,
+    reject: t.didReject,
+    revoke: t.didRevoke,
+  }
 }
 
 const objectWords: Record<string, string> = {
-  browser_session: 'browser session',
-  mcp_file: '.mcp.json file',
-  mcp_server: 'MCP server',
-  upload: 'file',
+  get browser_session() { return t.browserSession },
+  get mcp_file() { return t.mcpJsonFile },
+  get mcp_server() { return t.mcpServer },
+  get upload() { return t.file },
+  get agent() { return t.agent },
+  get room() { return t.room },
+  get message() { return t.message },
+  get run() { return t.run },
+  get approval() { return t.approval },
+  get tool() { return t.tool },
+  get user() { return t.user },
 }
 
 export function objectWord(object: string): string {
@@ -74,7 +85,7 @@ function objectOf(entry: AuditEntry, names: AuditNames): string {
   const word = objectWord(entry.object)
   const name = nameOf(entry, names)
   if (name !== null) return `${word} ${quoted(name)}`
-  return /^[aeiouM]/.test(word) ? `an ${word}` : `a ${word}`
+  return t.oneOf(word)
 }
 
 function nameOf(entry: AuditEntry, names: AuditNames): string | null {
@@ -88,22 +99,22 @@ function nameOf(entry: AuditEntry, names: AuditNames): string | null {
 function placeOf({ object, room_id }: AuditEntry, names: AuditNames): string {
   if (!room_id || object === 'room') return ''
   const room = names.get(room_id)
-  return room === undefined ? '' : ` in room ${quoted(room)}`
+  return room === undefined ? '' : t.inRoom(quoted(room))
 }
 
 const credentialWords: Record<string, string> = {
-  local_key: 'with the server’s key',
-  no_auth: 'without a sign-in (--no-auth)',
-  token: 'with a token',
-  browser_session: 'in a browser',
-  agent: 'during a run',
+  get local_key() { return t.withTheServersKey },
+  get no_auth() { return t.withoutASignInNoAuth },
+  get token() { return t.withAToken },
+  get browser_session() { return t.inABrowser },
+  get agent() { return t.duringARun },
 }
 
 /** How and from where: `with token ‘ci’, from 10.0.0.7, as owner`. */
 export function circumstancesOf({ credential, credential_id, address, role }: AuditEntry, names: AuditNames): string {
   const token = credential === 'token' && credential_id ? names.get(credential_id) : undefined
-  const how = token === undefined ? credentialWords[credential] : `with token ${quoted(token)}`
-  return [how, address && `from ${address}`, role !== 'none' && role !== '' && `as ${role}`].filter(Boolean).join(', ')
+  const how = token === undefined ? credentialWords[credential] : t.withToken(quoted(token))
+  return [how, address && t.from(address), role !== 'none' && role !== '' && t.as(role)].filter(Boolean).join(', ')
 }
 
 function detailOf({ detail }: Pick<AuditEntry, 'detail'>): Record<string, unknown> {

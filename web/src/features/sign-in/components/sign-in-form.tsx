@@ -4,6 +4,8 @@ import { Button } from '@/components/ui/button'
 import { Field } from '@/components/ui/field'
 import { ApiError, explain } from '@/lib/api/client'
 import { signIn } from '@/lib/api/session'
+import { WithCode } from '@/components/ui/with-code'
+import { t } from '../texts'
 import styles from './sign-in.module.css'
 
 export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }): ReactNode {
@@ -32,16 +34,14 @@ export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }):
       }}
     >
       <Field
-        label="Token"
+        label={t.token}
         type="password"
         autoComplete="current-password"
         spellCheck={false}
         value={token}
         onChange={(event) => setToken(event.target.value)}
         hint={
-          <>
-            To create one, run <code>greenroom token create --user local</code> on the machine that the server runs on.
-          </>
+          <><WithCode text={t.toCreateOneRunGreenroomTokenCreate} /></>
         }
       />
       {enter.error && (
@@ -50,7 +50,7 @@ export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }):
         </p>
       )}
       <Button type="submit" look="primary" isBusy={enter.isPending} disabled={token.trim() === ''}>
-        {enter.isPending ? 'Signing in…' : 'Sign in'}
+        {enter.isPending ? t.signingIn : t.signIn}
       </Button>
     </form>
   )
@@ -58,5 +58,5 @@ export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }):
 
 function problemOf(error: unknown): string {
   const isUnknown = error instanceof ApiError && (error.status === 401 || error.status === 403 || error.status === 422 || error.status === 400)
-  return isUnknown ? 'This server does not know that token. It may have been revoked, or something is missing at its start or end.' : explain(error)
+  return isUnknown ? t.thisServerDoesNotKnowThatToken : explain(error)
 }

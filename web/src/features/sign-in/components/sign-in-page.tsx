@@ -4,6 +4,8 @@ import { ApiError, explain } from '@/lib/api/client'
 import { setPageTitle } from '@/lib/page-title'
 import type { LinkSignIn } from '../model/use-link-sign-in'
 import { SignInForm } from './sign-in-form'
+import { WithCode } from '@/components/ui/with-code'
+import { t } from '../texts'
 import styles from './sign-in.module.css'
 
 interface SignInPageProps {
@@ -15,13 +17,11 @@ interface SignInPageProps {
 export function SignInPage({ link, onSignedIn }: SignInPageProps): ReactNode {
   return (
     <Frame>
-      <h1>Sign in</h1>
+      <h1>{t.signIn}</h1>
       {link.error ? (
         <LinkProblem link={link} />
       ) : (
-        <p className={styles.lead}>
-          Open the link that <code>greenroom serve</code> printed, or run <code>greenroom auth link</code> for a new one. Or paste a token.
-        </p>
+        <p className={styles.lead}><WithCode text={t.openTheLinkThatGreenroomServePrintedSentence} /></p>
       )}
       <SignInForm onSignedIn={onSignedIn} />
     </Frame>
@@ -32,9 +32,9 @@ export function SignInPage({ link, onSignedIn }: SignInPageProps): ReactNode {
 export function SigningIn(): ReactNode {
   return (
     <Frame>
-      <h1>Sign in</h1>
+      <h1>{t.signIn}</h1>
       <p className={styles.lead} role="status">
-        Signing in
+        {t.signingInTitle}
       </p>
     </Frame>
   )
@@ -42,7 +42,7 @@ export function SigningIn(): ReactNode {
 
 function Frame({ children }: { children: ReactNode }): ReactNode {
   useEffect(() => {
-    setPageTitle('Sign in')
+    setPageTitle(t.signIn)
   }, [])
   return (
     <main className={styles.page}>
@@ -62,17 +62,15 @@ function LinkProblem({ link }: { link: LinkSignIn }): ReactNode {
   if (error instanceof ApiError && refused.includes(error.status)) {
     return (
       <div className={styles.problem} role="alert">
-        <p>
-          This link was used before or has expired. Run <code>greenroom auth link</code> on the machine that the server runs on for a new one, or paste a token.
-        </p>
+        <p><WithCode text={t.thisLinkWasUsedBeforeOrHas} /></p>
       </div>
     )
   }
   return (
     <div className={styles.problem} role="alert">
-      <p>The link did not sign you in. {explain(error)}</p>
+      <p>{t.theLinkDidNotSignYouIn(explain(error))}</p>
       <Button size="small" onClick={link.retry}>
-        Try again
+        {t.tryAgain}
       </Button>
     </div>
   )

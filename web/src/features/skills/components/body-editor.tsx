@@ -6,13 +6,15 @@ import { Segmented } from '@/components/ui/segmented'
 import type { Finding } from '@/lib/api/types'
 import styles from './body-editor.module.css'
 import { AreaField, Findings } from './found'
+import { WithCode } from '@/components/ui/with-code'
+import { t } from '../texts'
 
 type View = 'write' | 'preview' | 'file'
 
 const views = [
-  { value: 'write', label: 'Write' },
-  { value: 'preview', label: 'Preview' },
-  { value: 'file', label: 'SKILL.md', hint: 'The whole file as a run would get it' },
+  { value: 'write', get label() { return t.write } },
+  { value: 'preview', get label() { return t.preview } },
+  { value: 'file', label: 'SKILL.md', get hint() { return t.theWholeFileAsARunWould } },
 ] as const
 
 interface BodyEditorProps {
@@ -26,19 +28,19 @@ export function BodyEditor({ body, preview, findings, onChange }: BodyEditorProp
   const [view, setView] = useState<View>('write')
   return (
     <Section
-      title="Instructions"
-      lead={<>Markdown. <code>{'{{parameter}}'}</code> is replaced by the value of the parameter of that name.</>}
-      action={<Segmented label="Instructions as" choices={views} value={view} onChange={setView} />}
+      title={t.instructions}
+      lead={<><WithCode text={t.markdownParameterIsReplacedByTheValue} /></>}
+      action={<Segmented label={t.instructionsAs} choices={views} value={view} onChange={setView} />}
     >
-      {view === 'write' && <AreaField label="Instructions" isLabelHidden isCode isLarge rows={14} value={body} findings={findings} onChange={onChange} />}
+      {view === 'write' && <AreaField label={t.instructions} isLabelHidden isCode isLarge rows={14} value={body} findings={findings} onChange={onChange} />}
       {view === 'preview' && (
-        <div className={styles.preview} role="region" aria-label="Preview">
-          {body.trim() === '' ? <p className={styles.nothing}>Empty</p> : <Markdown text={body} />}
+        <div className={styles.preview} role="region" aria-label={t.preview}>
+          {body.trim() === '' ? <p className={styles.nothing}>{t.empty}</p> : <Markdown text={body} />}
         </div>
       )}
       {view === 'file' &&
         (preview === null ? (
-          <p className={styles.nothing}>Shown once the errors are fixed.</p>
+          <p className={styles.nothing}>{t.shownOnceTheErrorsAreFixed}</p>
         ) : (
           <CodeBlock code={preview} language="markdown" />
         ))}

@@ -6,6 +6,7 @@ import { skillsQuery } from '@/lib/api/queries'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
 import { deleteSkill, skillQuery } from '../api/skills'
+import { t } from '../texts'
 
 export function DeleteSkillDialog({ skill, onClose }: { skill: Skill; onClose: () => void }): ReactNode {
   const queries = useQueryClient()
@@ -15,17 +16,14 @@ export function DeleteSkillDialog({ skill, onClose }: { skill: Skill; onClose: (
     onSuccess: async () => {
       // Unsaved changes have no skill any more that they could be saved to.
       await navigate({ to: '/skills', ignoreBlocker: true })
-      notify(`${skill.name} was deleted.`)
+      notify(t.wasDeleted(skill.name))
       queries.removeQueries(skillQuery(skill.name))
       await queries.invalidateQueries(skillsQuery)
     },
   })
   return (
-    <ConfirmDialog title={`Delete ${skill.display_name ?? skill.name}?`} keep="Cancel" confirm="Delete skill" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
-      <p>
-        Its {skill.version === 1 ? 'version' : `${skill.version} versions`}, its files and its training history go with it. This cannot be undone; an export
-        keeps a copy. Runs of agents that name it fail until it is taken out of their settings.
-      </p>
+    <ConfirmDialog title={t.delete(skill.display_name ?? skill.name)} keep={t.cancel} confirm={t.deleteSkill} isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
+      <p>{t.itsItsFilesAndItsTrainingHistory(skill.version === 1 ? t.versionWord : t.versions(skill.version))}</p>
     </ConfirmDialog>
   )
 }

@@ -15,6 +15,7 @@ import { checkDraft, useCheck } from '../model/use-check'
 import { SkillForm } from './skill-form'
 import styles from './skill-page.module.css'
 import { SkillSaveBar, showFirstFinding } from './skill-save-bar'
+import { t } from '../texts'
 
 export function EditTab({ skill }: { skill: Skill }): ReactNode {
   const [editing, setEditing] = useState<Editing>(() => startEditing(skill))
@@ -42,7 +43,7 @@ export function EditTab({ skill }: { skill: Skill }): ReactNode {
       setEditing(startEditing(saved))
       setNote('')
       queries.setQueryData(skillQuery(skill.name).queryKey, saved)
-      notify(`Saved as version ${saved.version}.`)
+      notify(t.savedAsVersion(saved.version))
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
     },
     // The skill may have been changed elsewhere; its new version shows the conflict.
@@ -53,27 +54,25 @@ export function EditTab({ skill }: { skill: Skill }): ReactNode {
     <div className={styles.edit} ref={form}>
       {isConflict && (
         <div className={styles.changed} role="alert">
-          <p>
-            Version {skill.version} was saved meanwhile; your changes are based on version {editing.base.version}. Overwriting replaces it.
-          </p>
+          <p>{t.versionWasSavedMeanwhileYourChangesAre(skill.version, editing.base.version)}</p>
           <Button size="small" onClick={() => setEditing(startEditing(skill))}>
-            Discard my changes
+            {t.discardMyChanges}
           </Button>
         </div>
       )}
       <SkillForm draft={editing.draft} isNew={false} findings={check.findings} preview={check.preview} onChange={(draft) => setEditing({ ...editing, draft })} />
-      {check.error != null && <ProblemNote title="The skill could not be checked" error={check.error} />}
-      {save.error && <ProblemNote title="The skill was not saved" error={save.error} />}
+      {check.error != null && <ProblemNote title={t.theSkillCouldNotBeChecked} error={check.error} />}
+      {save.error && <ProblemNote title={t.theSkillWasNotSaved} error={save.error} />}
       <SkillSaveBar
-        status={dirty ? 'Unsaved changes' : `Version ${editing.base.version}`}
+        status={dirty ? t.unsavedChanges : t.versionWith(editing.base.version)}
         findings={check.findings}
         form={form}
-        label={isConflict ? 'Overwrite' : 'Save'}
+        label={isConflict ? t.overwrite : t.save}
         isBusy={save.isPending}
         isDisabled={!dirty}
         onSave={() => save.mutate()}
       >
-        {dirty && <input className={styles.note} aria-label="Reason for the change" placeholder="Why? (saved with the version)" maxLength={200} value={note} onChange={(event) => setNote(event.target.value)} />}
+        {dirty && <input className={styles.note} aria-label={t.reasonForTheChange} placeholder={t.whySavedWithTheVersion} maxLength={200} value={note} onChange={(event) => setNote(event.target.value)} />}
       </SkillSaveBar>
       <LeaveGuard isChanged={dirty} isSaving={save.isPending} />
     </div>

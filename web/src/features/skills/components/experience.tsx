@@ -1,9 +1,10 @@
 import type { ReactNode } from 'react'
+import { t } from '../texts'
 import styles from './experience.module.css'
 
 /** How far training has brought a skill, 0 to 100. */
 export function Experience({ value }: { value: number | null }): ReactNode {
-  if (value === null) return <span className={styles.none}>not rated</span>
+  if (value === null) return <span className={styles.none}>{t.notRated}</span>
   return (
     <span className={styles.root}>
       <svg className={styles.bar} aria-hidden>
@@ -11,7 +12,7 @@ export function Experience({ value }: { value: number | null }): ReactNode {
         <rect className={styles.filled} width={`${value}%`} height="100%" rx="3" />
       </svg>
       {value}
-      <span className="visually-hidden"> of 100</span>
+      <span className="visually-hidden"> {t.of100}</span>
     </span>
   )
 }

@@ -10,26 +10,27 @@ import { bytes } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { deleteFile, fileAddress } from '../api/skill-files'
 import { skillQuery } from '../api/skills'
+import { t } from '../texts'
 import styles from './files-tab.module.css'
 
 export function FileList({ skill }: { skill: Skill }): ReactNode {
   const [deleting, setDeleting] = useState<SkillFile | null>(null)
-  if (skill.files.length === 0) return <p className={styles.nothing}>No files. A skill can be instructions alone.</p>
+  if (skill.files.length === 0) return <p className={styles.nothing}>{t.noFilesASkillCanBeInstructions}</p>
   return (
     <>
-      <ul className={styles.files} aria-label="Files">
+      <ul className={styles.files} aria-label={t.files}>
         {skill.files.map((file) => (
           <li key={file.path}>
             {file.executable ? <SquareTerminal size={16} aria-hidden /> : <FileText size={16} aria-hidden />}
             <span className={styles.path}>{file.path}</span>
             <span className={styles.size}>
               {bytes(file.bytes)}
-              {file.executable && ', program'}
+              {file.executable && t.program}
             </span>
-            <a className={iconLink.link} href={fileAddress(skill.name, file.path)} download={file.path.split('/').at(-1)} aria-label={`Download ${file.path}`} title="Download">
+            <a className={iconLink.link} href={fileAddress(skill.name, file.path)} download={file.path.split('/').at(-1)} aria-label={t.download(file.path)} title={t.downloadTitle}>
               <Download size={16} aria-hidden />
             </a>
-            <IconButton label={`Delete ${file.path}`} onClick={() => setDeleting(file)}>
+            <IconButton label={t.deleteWith(file.path)} onClick={() => setDeleting(file)}>
               <Trash2 size={16} aria-hidden />
             </IconButton>
           </li>
@@ -47,13 +48,13 @@ function DeleteFile({ skill, file, onClose }: { skill: Skill; file: SkillFile; o
     onSuccess: async (changed) => {
       queries.setQueryData(skillQuery(skill.name).queryKey, changed)
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-      notify(`${file.path} was deleted.`)
+      notify(t.wasDeleted(file.path))
       onClose()
     },
   })
   return (
-    <ConfirmDialog title={`Delete ${file.path}?`} keep="Cancel" confirm="Delete file" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
-      <p>The skill gets a new version without it. Earlier versions keep the file and can be restored.</p>
+    <ConfirmDialog title={t.delete(file.path)} keep={t.cancel} confirm={t.deleteFile} isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
+      <p>{t.theSkillGetsANewVersionWithout}</p>
     </ConfirmDialog>
   )
 }

@@ -7,6 +7,8 @@ import { FileButton } from './file-button'
 import { FileList } from './file-list'
 import styles from './files-tab.module.css'
 import { TextField } from './found'
+import { RichText } from '@/components/ui/rich-text'
+import { t } from '../texts'
 
 export function FilesTab({ skill }: { skill: Skill }): ReactNode {
   const [folder, setFolder] = useState('')
@@ -16,21 +18,21 @@ export function FilesTab({ skill }: { skill: Skill }): ReactNode {
   const drop = useFileDrop(add)
   return (
     <Section
-      title="Files beside SKILL.md"
-      lead="Scripts, references and templates for the instructions. Each change creates a new version."
+      title={t.filesBesideSkillMd}
+      lead={t.scriptsReferencesAndTemplatesForTheInstructions}
     >
       <FileList skill={skill} />
       <div className={styles.add} data-over={drop.isOver || undefined} {...drop.handlers}>
-        <TextField label="Folder" value={folder} placeholder="scripts" spellCheck={false} findings={[]} onChange={setFolder} />
+        <TextField label={t.folder} value={folder} placeholder={t.scripts} spellCheck={false} findings={[]} onChange={setFolder} />
         <label className={styles.program}>
           <input type="checkbox" checked={isProgram} onChange={(event) => setIsProgram(event.target.checked)} />
-          Executable
+          {t.executable}
         </label>
-        <FileButton label="Add files" isMultiple isBusy={progress !== null} onFiles={add} />
-        <p className={styles.hint}>{drop.isOver ? 'Drop to add them.' : 'Or drop them here. At most 2 MB each, 8 MB in all.'}</p>
+        <FileButton label={t.addFiles} isMultiple isBusy={progress !== null} onFiles={add} />
+        <p className={styles.hint}>{drop.isOver ? t.dropToAddThem : t.orDropThemHereAtMost2}</p>
         {progress && (
           <label className={styles.progress}>
-            Adding {progress.name}
+            {t.adding} {progress.name}
             <progress value={progress.done} max={progress.all} />
           </label>
         )}
@@ -39,7 +41,7 @@ export function FilesTab({ skill }: { skill: Skill }): ReactNode {
         <ul className={styles.failures} role="alert">
           {failures.map(({ name, reason }) => (
             <li key={name}>
-              <strong>{name}</strong> was not added. {reason}
+              <RichText text={t.fileWasNotAdded} parts={{ name: <strong>{name}</strong>, reason }} />
             </li>
           ))}
         </ul>

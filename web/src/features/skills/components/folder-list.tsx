@@ -2,6 +2,7 @@ import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import { Section } from '@/components/ui/section'
 import type { FolderSkill } from '@/lib/api/types'
+import { t } from '../texts'
 import styles from './skill-list.module.css'
 
 interface FolderListProps {
@@ -13,8 +14,8 @@ interface FolderListProps {
 export function FolderList({ folders, isBusy, onImport }: FolderListProps): ReactNode {
   return (
     <Section
-      title="In the server’s folder"
-      lead="Skills in the data folder. Agents can use them as they are; import one to edit, version and train it."
+      title={t.inTheServersFolder}
+      lead={t.skillsInTheDataFolderAgentsCan}
     >
       <ul className={styles.list}>
         {folders.map(({ name, description }) => (
@@ -23,8 +24,8 @@ export function FolderList({ folders, isBusy, onImport }: FolderListProps): Reac
               <span className={styles.name}>{name}</span>
               {description && <p className={styles.description}>{description}</p>}
             </div>
-            <Button size="small" aria-label={`Import ${name}`} isBusy={isBusy} onClick={() => onImport(name)}>
-              Import
+            <Button size="small" aria-label={t.import(name)} isBusy={isBusy} onClick={() => onImport(name)}>
+              {t.importTitle}
             </Button>
           </li>
         ))}

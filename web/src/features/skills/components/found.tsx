@@ -2,6 +2,7 @@ import { CircleAlert, TriangleAlert } from 'lucide-react'
 import { type ComponentProps, type ReactNode, useId } from 'react'
 import base from '@/components/ui/control.module.css'
 import type { Finding } from '@/lib/api/types'
+import { t } from '../texts'
 import styles from './found.module.css'
 
 /** What was found, each with its weight in words too: colour alone tells nothing. */
@@ -12,7 +13,7 @@ export function Findings({ findings, id }: { findings: readonly Finding[]; id?: 
       {findings.map(({ level, pointer, message }) => (
         <li key={`${pointer} ${message}`} data-level={level}>
           {level === 'error' ? <CircleAlert size={14} aria-hidden /> : <TriangleAlert size={14} aria-hidden />}
-          <span className="visually-hidden">{level === 'error' ? 'Error: ' : 'Warning: '}</span>
+          <span className="visually-hidden">{level === 'error' ? t.error : t.warning}</span>
           {message}
         </li>
       ))}

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import { ConfirmDialog } from '@/components/ui/confirm-dialog'
 import type { useImport } from '../model/use-import'
+import { t } from '../texts'
 
 /** A skill of that name is here: it may get a new version, and the one it had stays among its versions. */
 export function ImportTaken({ bringIn }: { bringIn: ReturnType<typeof useImport> }): ReactNode {
@@ -8,16 +9,16 @@ export function ImportTaken({ bringIn }: { bringIn: ReturnType<typeof useImport>
   if (!taken) return null
   return (
     <ConfirmDialog
-      title="This skill already exists"
-      keep="Cancel"
-      confirm="Import as a new version"
+      title={t.thisSkillAlreadyExists}
+      keep={t.cancel}
+      confirm={t.importAsANewVersion}
       isDangerous={false}
       isBusy={bringIn.isBusy}
       onConfirm={() => bringIn.start(taken.source, true)}
       onClose={bringIn.forget}
     >
       <p>{taken.detail}</p>
-      <p>Importing adds a new version. The current one can be restored at any time.</p>
+      <p>{t.importingAddsANewVersionTheCurrent}</p>
     </ConfirmDialog>
   )
 }

@@ -16,6 +16,7 @@ import { BackToSkills } from './back-to-skills'
 import { ReadFileDialog } from './read-file-dialog'
 import { SkillForm } from './skill-form'
 import { SkillSaveBar, showFirstFinding } from './skill-save-bar'
+import { t } from '../texts'
 
 export function NewSkillPage(): ReactNode {
   const [draft, setDraft] = useState<Draft>(() => draftOf(emptySpec))
@@ -35,19 +36,19 @@ export function NewSkillPage(): ReactNode {
     onSuccess: async (skill) => {
       if (skill === null) return showFirstFinding(form.current)
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-      notify(`${skill.name} was created.`)
+      notify(t.wasCreated(skill.name))
       await navigate({ to: '/skills/$name', params: { name: skill.name } })
     },
   })
 
   return (
-    <PageBody title="New skill" width="narrow" before={<BackToSkills />} actions={<Button onClick={() => setIsReading(true)}>Import SKILL.md</Button>}>
+    <PageBody title={t.newSkill} width="narrow" before={<BackToSkills />} actions={<Button onClick={() => setIsReading(true)}>{t.importSkillMd}</Button>}>
       <div ref={form}>
         <SkillForm draft={draft} isNew findings={findings} preview={check.preview} onChange={setDraft} />
       </div>
-      {check.error != null && <ProblemNote title="The skill could not be checked" error={check.error} />}
-      {save.error && <ProblemNote title="The skill was not created" error={save.error} />}
-      <SkillSaveBar status={isTyped ? 'Not saved yet' : 'Name, description and instructions are required'} findings={findings} form={form} label="Create skill" isBusy={save.isPending} isDisabled={!isTyped} onSave={() => save.mutate()} />
+      {check.error != null && <ProblemNote title={t.theSkillCouldNotBeChecked} error={check.error} />}
+      {save.error && <ProblemNote title={t.theSkillWasNotCreated} error={save.error} />}
+      <SkillSaveBar status={isTyped ? t.notSavedYet : t.nameDescriptionAndInstructionsAreRequired} findings={findings} form={form} label={t.createSkill} isBusy={save.isPending} isDisabled={!isTyped} onSave={() => save.mutate()} />
       {isReading && (
         <ReadFileDialog
           onClose={() => setIsReading(false)}

@@ -7,6 +7,7 @@ import { type ParameterDraft, newParameter } from '../model/draft'
 import { findingsAt, findingsOfList } from '../model/findings'
 import { Findings } from './found'
 import { ParameterRow } from './parameter-row'
+import { t } from '../texts'
 import styles from './parameter-row.module.css'
 
 interface ParameterListProps {
@@ -18,12 +19,12 @@ interface ParameterListProps {
 export function ParameterList({ parameters, findings, onChange }: ParameterListProps): ReactNode {
   return (
     <Section
-      title="Parameters"
-      lead="Values that change per call. A value comes from the message, else from the agent’s settings, else it is the default."
+      title={t.parameters}
+      lead={t.valuesThatChangePerCallAValue}
       action={
         <Button size="small" onClick={() => onChange([...parameters, newParameter()])}>
           <Plus size={14} aria-hidden />
-          Add a parameter
+          {t.addAParameter}
         </Button>
       }
     >

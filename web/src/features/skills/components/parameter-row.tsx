@@ -6,14 +6,15 @@ import type { Finding } from '@/lib/api/types'
 import { type ParameterDraft, type ParameterKind, linesOf } from '../model/draft'
 import { findingsAt } from '../model/findings'
 import { AreaField, Findings, TextField } from './found'
+import { t } from '../texts'
 import styles from './parameter-row.module.css'
 
 const kinds: { value: ParameterKind; label: string }[] = [
-  { value: 'text', label: 'Text' },
-  { value: 'number', label: 'Number' },
-  { value: 'choice', label: 'Choice' },
-  { value: 'boolean', label: 'Boolean' },
-  { value: 'file_path', label: 'File path' },
+  { value: 'text', get label() { return t.text } },
+  { value: 'number', get label() { return t.number } },
+  { value: 'choice', get label() { return t.choice } },
+  { value: 'boolean', get label() { return t.boolean } },
+  { value: 'file_path', get label() { return t.filePath } },
 ]
 
 interface ParameterRowProps {
@@ -28,29 +29,29 @@ export function ParameterRow({ parameter, pointer, findings, onChange, onRemove 
   const change = (changes: Partial<ParameterDraft>): void => onChange({ ...parameter, ...changes })
   const at = (part: string): Finding[] => findingsAt(findings, `${pointer}/${part}`)
   const placed = new Set(['name', 'description', 'default', 'choices'].flatMap(at))
-  const name = parameter.name || 'the parameter'
+  const name = parameter.name || t.theParameter
   return (
     <li>
       <fieldset className={styles.row}>
-        <legend className="visually-hidden">Parameter {parameter.name}</legend>
-        <TextField label="Name" value={parameter.name} spellCheck={false} maxLength={64} findings={at('name')} onChange={(text) => change({ name: text })} />
-        <Select label="Type" value={parameter.kind} options={kinds} onChange={(kind) => change({ kind: kind as ParameterKind, fallback: '' })} />
+        <legend className="visually-hidden">{t.parameter(parameter.name)}</legend>
+        <TextField label={t.name} value={parameter.name} spellCheck={false} maxLength={64} findings={at('name')} onChange={(text) => change({ name: text })} />
+        <Select label={t.type} value={parameter.kind} options={kinds} onChange={(kind) => change({ kind: kind as ParameterKind, fallback: '' })} />
         <Fallback parameter={parameter} findings={at('default')} onChange={(fallback) => change({ fallback })} />
         <div className={styles.end}>
           <label className={styles.required}>
             <input type="checkbox" checked={parameter.isRequired} onChange={(event) => change({ isRequired: event.target.checked })} />
-            Required
+            {t.required}
           </label>
-          <IconButton label={`Remove ${name}`} onClick={onRemove}>
+          <IconButton label={t.remove(name)} onClick={onRemove}>
             <Trash2 size={15} aria-hidden />
           </IconButton>
         </div>
         <div className={styles.wide}>
-          <TextField label="What it is for" value={parameter.description} findings={at('description')} onChange={(description) => change({ description })} />
+          <TextField label={t.whatItIsFor} value={parameter.description} findings={at('description')} onChange={(description) => change({ description })} />
         </div>
         {parameter.kind === 'choice' && (
           <div className={styles.wide}>
-            <AreaField label="Choices (one per line)" rows={2} value={parameter.choices} findings={at('choices')} onChange={(choices) => change({ choices })} />
+            <AreaField label={t.choicesOnePerLine} rows={2} value={parameter.choices} findings={at('choices')} onChange={(choices) => change({ choices })} />
           </div>
         )}
         <div className={styles.wide}>
@@ -67,18 +68,18 @@ function Fallback({ parameter, findings, onChange }: { parameter: ParameterDraft
     const values = kind === 'boolean' ? ['true', 'false'] : linesOf(choices)
     // A default that is no longer a choice stays visible until it is changed.
     const shown = fallback !== '' && !values.includes(fallback) ? [...values, fallback] : values
-    const words: Record<string, string> = kind === 'boolean' ? { true: 'Yes', false: 'No' } : {}
+    const words: Record<string, string> = kind === 'boolean' ? { true: t.yes, false: t.no } : {}
     return (
       <div>
         <Select
-          label="Default"
+          label={t.default}
           value={fallback}
-          options={[{ value: '', label: 'None' }, ...shown.map((value) => ({ value, label: words[value] ?? value }))]}
+          options={[{ value: '', label: t.none }, ...shown.map((value) => ({ value, label: words[value] ?? value }))]}
           onChange={onChange}
         />
         <Findings findings={findings} />
       </div>
     )
   }
-  return <TextField label="Default" inputMode={kind === 'number' ? 'decimal' : undefined} value={fallback} findings={findings} onChange={onChange} />
+  return <TextField label={t.default} inputMode={kind === 'number' ? 'decimal' : undefined} value={fallback} findings={findings} onChange={onChange} />
 }

@@ -11,6 +11,7 @@ import { acceptProposal, dropProposal, proposalQuery } from '../api/training'
 import { TextField } from './found'
 import styles from './training.module.css'
 import { UnifiedDiff } from './unified-diff'
+import { t } from '../texts'
 
 export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Proposal }): ReactNode {
   const { data, error, refetch } = useQuery(proposalQuery(skill.name, proposal.id))
@@ -22,14 +23,14 @@ export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Prop
     mutationFn: () => acceptProposal(skill.name, proposal.id),
     onSuccess: async (accepted) => {
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-      notify(`Accepted as version ${accepted.accepted_version ?? ''}.`)
+      notify(t.acceptedAsVersion(accepted.accepted_version ?? ''))
     },
   })
   const drop = useMutation({
     mutationFn: () => dropProposal(skill.name, proposal.id, why ?? ''),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-      notify('The proposal was dropped.')
+      notify(t.theProposalWasDropped)
     },
   })
   const failure = accept.error ?? drop.error
@@ -37,30 +38,30 @@ export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Prop
   return (
     <div className={styles.card}>
       <p className={styles.meta}>
-        For version {proposal.base_version},{' '}
+        {t.forVersion} {proposal.base_version},{' '}
         <time dateTime={proposal.created_at} title={fullTime(proposal.created_at)}>
           {shortTime(proposal.created_at)}
         </time>
         {proposal.note && ` · ${proposal.note}`}
       </p>
-      {isOutdated && <p className={notes.warning}>The skill is version {skill.version} by now, so this cannot be accepted any more. Ask for a new proposal.</p>}
-      {error && <ProblemNote title="Could not load the proposal" error={error} onRetry={() => void refetch()} />}
-      {data && <UnifiedDiff diff={data.diff ?? ''} label={`Proposed changes of ${fullTime(proposal.created_at)}`} />}
-      {failure && <ProblemNote title="That did not work" error={failure} />}
-      {why !== null && <TextField label="Why is it dropped?" value={why} maxLength={500} findings={[]} hint="Kept in the training history. Optional." onChange={setWhy} />}
+      {isOutdated && <p className={notes.warning}>{t.theSkillIsVersionByNowSo(skill.version)}</p>}
+      {error && <ProblemNote title={t.couldNotLoadTheProposal} error={error} onRetry={() => void refetch()} />}
+      {data && <UnifiedDiff diff={data.diff ?? ''} label={t.proposedChangesOf(fullTime(proposal.created_at))} />}
+      {failure && <ProblemNote title={t.thatDidNotWork} error={failure} />}
+      {why !== null && <TextField label={t.whyIsItDropped} value={why} maxLength={500} findings={[]} hint={t.keptInTheTrainingHistoryOptional} onChange={setWhy} />}
       <div className={styles.actions}>
         {why === null ? (
           <>
-            <Button onClick={() => setWhy('')}>Drop</Button>
+            <Button onClick={() => setWhy('')}>{t.drop}</Button>
             <Button look="primary" isBusy={accept.isPending} disabled={isOutdated} onClick={() => accept.mutate()}>
-              Accept as a new version
+              {t.acceptAsANewVersion}
             </Button>
           </>
         ) : (
           <>
-            <Button onClick={() => setWhy(null)}>Back</Button>
+            <Button onClick={() => setWhy(null)}>{t.back}</Button>
             <Button look="danger" isBusy={drop.isPending} onClick={() => drop.mutate()}>
-              Drop the proposal
+              {t.dropTheProposal}
             </Button>
           </>
         )}

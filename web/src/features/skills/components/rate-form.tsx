@@ -9,14 +9,15 @@ import { notify } from '@/lib/notices'
 import { rate } from '../api/training'
 import { linesOf } from '../model/draft'
 import { AreaField, TextField } from './found'
+import { t } from '../texts'
 import styles from './training.module.css'
 
 const scores = [
-  { value: '1', label: '1', hint: 'Useless' },
-  { value: '2', label: '2', hint: 'Mostly wrong' },
-  { value: '3', label: '3', hint: 'Half right' },
-  { value: '4', label: '4', hint: 'Good' },
-  { value: '5', label: '5', hint: 'Excellent' },
+  { value: '1', label: '1', get hint() { return t.useless } },
+  { value: '2', label: '2', get hint() { return t.mostlyWrong } },
+  { value: '3', label: '3', get hint() { return t.halfRight } },
+  { value: '4', label: '4', get hint() { return t.good } },
+  { value: '5', label: '5', get hint() { return t.excellent } },
 ] as const
 
 type Score = (typeof scores)[number]['value']
@@ -32,7 +33,7 @@ export function RateForm({ skill, messageId, onClose }: { skill: Skill; messageI
       rate(skill.name, { messageId, score: Number(given), comment, issues: linesOf(issues), improvements: linesOf(improvements) }),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-      notify('The answer was rated.')
+      notify(t.theAnswerWasRated)
       onClose()
     },
   })
@@ -43,21 +44,21 @@ export function RateForm({ skill, messageId, onClose }: { skill: Skill; messageI
   }
 
   return (
-    <form className={styles.rate} aria-label="Rate the answer" onSubmit={submit}>
+    <form className={styles.rate} aria-label={t.rateTheAnswer} onSubmit={submit}>
       <div className={styles.score}>
-        <Segmented label="Score" choices={scores} value={score ?? ('' as Score)} onChange={setScore} />
-        <span className={styles.meta}>{scores.find(({ value }) => value === score)?.hint ?? '1 is useless, 5 is excellent.'}</span>
+        <Segmented label={t.score} choices={scores} value={score ?? ('' as Score)} onChange={setScore} />
+        <span className={styles.meta}>{scores.find(({ value }) => value === score)?.hint ?? t.n1IsUseless5IsExcellent}</span>
       </div>
-      <TextField label="Comment" value={comment} findings={[]} onChange={setComment} />
+      <TextField label={t.comment} value={comment} findings={[]} onChange={setComment} />
       <div className={styles.pair}>
-        <AreaField label="What was wrong (one per line)" rows={2} value={issues} findings={[]} onChange={setIssues} />
-        <AreaField label="What would be better (one per line)" rows={2} value={improvements} findings={[]} onChange={setImprovements} />
+        <AreaField label={t.whatWasWrongOnePerLine} rows={2} value={issues} findings={[]} onChange={setIssues} />
+        <AreaField label={t.whatWouldBeBetterOnePerLine} rows={2} value={improvements} findings={[]} onChange={setImprovements} />
       </div>
-      {save.error && <ProblemNote title="The rating was not saved" error={save.error} />}
+      {save.error && <ProblemNote title={t.theRatingWasNotSaved} error={save.error} />}
       <div className={styles.actions}>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t.cancel}</Button>
         <Button type="submit" look="primary" isBusy={save.isPending} disabled={score === null}>
-          Save rating
+          {t.saveRating}
         </Button>
       </div>
     </form>

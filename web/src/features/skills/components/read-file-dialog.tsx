@@ -7,6 +7,7 @@ import { ProblemNote } from '@/components/ui/problem-note'
 import type { SkillSpec } from '@/lib/api/types'
 import { checkSkill } from '../api/skills'
 import { AreaField, Findings } from './found'
+import { t } from '../texts'
 
 const example = '---\nname: code-review\ndescription: Finds bugs in a change. Use it before a merge.\n---\n\n# How to review\n'
 
@@ -21,10 +22,10 @@ export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) 
   const ready = check.data?.skill
 
   return (
-    <Dialog title="Import SKILL.md" width="wide" onClose={onClose}>
+    <Dialog title={t.importSkillMd} width="wide" onClose={onClose}>
       <div className={styles.body}>
         <AreaField
-          label="The whole file, with its frontmatter"
+          label={t.theWholeFileWithItsFrontmatter}
           isCode
           isLarge
           rows={12}
@@ -37,16 +38,16 @@ export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) 
           }}
         />
         <Findings findings={check.data?.findings ?? []} />
-        {check.error && <ProblemNote title="Could not read it" error={check.error} />}
+        {check.error && <ProblemNote title={t.couldNotReadIt} error={check.error} />}
         <div className={styles.actions}>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t.cancel}</Button>
           {ready ? (
             <Button look="primary" onClick={() => onRead(ready)}>
-              Import anyway
+              {t.importAnyway}
             </Button>
           ) : (
             <Button look="primary" isBusy={check.isPending} disabled={text.trim() === ''} onClick={() => check.mutate()}>
-              Check and import
+              {t.checkAndImport}
             </Button>
           )}
         </div>

@@ -3,6 +3,7 @@ import chartStyles from '@/components/ui/chart.module.css'
 import type { Round } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { type ScorePoint, scorePoints } from '../model/score'
+import { t } from '../texts'
 import styles from './score-chart.module.css'
 
 const percent = (part: number): string => `${(part * 100).toFixed(2)}%`
@@ -14,7 +15,7 @@ export function ScoreChart({ rounds }: { rounds: readonly Round[] }): ReactNode 
   const [shown, setShown] = useState<number | null>(null)
   const root = useRef<SVGSVGElement>(null)
   const last = points.at(-1)
-  if (!last) return <p className={styles.nothing}>No ratings yet.</p>
+  if (!last) return <p className={styles.nothing}>{t.noRatingsYet}</p>
   const current = Math.min(shown ?? points.length - 1, points.length - 1)
   const point = points[current] ?? last
   const move = (event: KeyboardEvent): void => {
@@ -33,7 +34,7 @@ export function ScoreChart({ rounds }: { rounds: readonly Round[] }): ReactNode 
         </div>
         {/* The keys are for the points inside. */}
         {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions */}
-        <svg ref={root} className={styles.picture} role="group" aria-label="Experience over time, arrow keys go from rating to rating" onKeyDown={move}>
+        <svg ref={root} className={styles.picture} role="group" aria-label={t.experienceOverTimeArrowKeysGoFrom} onKeyDown={move}>
           {marks.map((mark) => (
             <line key={mark} className={styles.grid} x1="0" x2="100%" y1={percent(1 - mark / 100)} y2={percent(1 - mark / 100)} />
           ))}
@@ -68,5 +69,5 @@ function Stretch({ from, to }: { from: ScorePoint; to: ScorePoint }): ReactNode 
 }
 
 function describe({ experience, score, version }: ScorePoint, at: string): string {
-  return `${experience} of 100 after a rating of ${score} for version ${version}, ${at}`
+  return t.of100AfterARatingOfFor(experience, score, version, at)
 }

@@ -3,20 +3,21 @@ import { Fact } from '@/components/ui/fact'
 import type { Skill } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { Experience } from './experience'
+import { t } from '../texts'
 import styles from './skill-page.module.css'
 
 export function SkillFacts({ skill }: { skill: Skill }): ReactNode {
   const { usage } = skill
   return (
     <dl className={styles.facts}>
-      <Fact name="Version">
-        {skill.version} <small title={fullTime(skill.updated_at)}>of {shortTime(skill.updated_at)}</small>
+      <Fact name={t.version}>
+        {skill.version} <small title={fullTime(skill.updated_at)}>{t.of(shortTime(skill.updated_at))}</small>
       </Fact>
-      <Fact name="Experience">
+      <Fact name={t.experience}>
         <Experience value={skill.experience ?? null} />
       </Fact>
-      <Fact name="Runs">{usage.offered}</Fact>
-      <Fact name="Used by name">
+      <Fact name={t.runsTitle}>{usage.offered}</Fact>
+      <Fact name={t.usedByName}>
         {usage.invoked}
         {usage.invoked > 0 && <small> {outcomes(usage)}</small>}
       </Fact>
@@ -25,6 +26,6 @@ export function SkillFacts({ skill }: { skill: Skill }): ReactNode {
 }
 
 function outcomes({ completed, failed, stopped }: Skill['usage']): string {
-  const parts = [`${completed} completed`, failed > 0 && `${failed} failed`, stopped > 0 && `${stopped} stopped`]
+  const parts = [t.completed(completed), failed > 0 && t.failed(failed), stopped > 0 && t.stopped(stopped)]
   return parts.filter(Boolean).join(', ')
 }

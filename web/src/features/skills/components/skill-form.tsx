@@ -8,6 +8,8 @@ import { Findings, AreaField, TextField } from './found'
 import { ParameterList } from './parameter-list'
 import styles from './skill-form.module.css'
 import { ToolFields } from './tool-fields'
+import { WithCode } from '@/components/ui/with-code'
+import { t } from '../texts'
 
 interface SkillFormProps {
   draft: Draft
@@ -26,39 +28,39 @@ export function SkillForm({ draft, isNew, findings, preview, onChange }: SkillFo
   return (
     <div className={styles.form}>
       <Findings findings={findingsElsewhere(findings)} />
-      <Section title="Basics">
+      <Section title={t.basics}>
         <div className={styles.pair}>
           <TextField
-            label="Name"
+            label={t.name}
             value={draft.name}
             disabled={!isNew}
             maxLength={64}
             spellCheck={false}
             findings={isNew ? at('/name') : []}
-            hint={isNew ? <>Type it to use the skill: <code>/code-review</code>. It cannot be changed later.</> : undefined}
+            hint={isNew ? <><WithCode text={t.typeItToUseTheSkillCode} /></> : undefined}
             onChange={(name) => change({ name })}
           />
-          <TextField label="Display name" value={draft.displayName} maxLength={120} findings={at('/display_name')} hint={isNew ? 'For people. Optional.' : undefined} onChange={(displayName) => change({ displayName })} />
+          <TextField label={t.displayName} value={draft.displayName} maxLength={120} findings={at('/display_name')} hint={isNew ? t.forPeopleOptional : undefined} onChange={(displayName) => change({ displayName })} />
         </div>
         <AreaField
-          label="Description"
+          label={t.description}
           value={draft.description}
           rows={3}
           findings={at('/description')}
-          hint={`What it does and when to use it; agents choose by this text. ${draft.description.trim().length} of ${longestDescription} characters.`}
+          hint={t.whatItDoesAndWhenToUse(draft.description.trim().length, longestDescription)}
           onChange={(description) => change({ description })}
         />
         <div className={styles.pair}>
-          <TextField label="Category" value={draft.category} findings={at('/category')} onChange={(category) => change({ category })} />
-          <TextField label="Version label" placeholder="1.2.0" value={draft.label} findings={at('/label')} onChange={(label) => change({ label })} />
+          <TextField label={t.category} value={draft.category} findings={at('/category')} onChange={(category) => change({ category })} />
+          <TextField label={t.versionLabel} placeholder="1.2.0" value={draft.label} findings={at('/label')} onChange={(label) => change({ label })} />
         </div>
       </Section>
       <BodyEditor body={draft.body} preview={preview} findings={at('/body')} onChange={(body) => change({ body })} />
       <ParameterList parameters={draft.parameters} findings={at('/parameters')} onChange={(parameters) => change({ parameters })} />
       <ToolFields draft={draft} findings={findings} onChange={change} />
-      <Section title="MCP servers" lead={<>Available in runs with this skill. Write secrets as <code>{'${VARIABLE}'}</code>.</>}>
+      <Section title={t.mcpServers} lead={<><WithCode text={t.availableInRunsWithThisSkillWrite} /></>}>
         <AreaField
-          label="Servers, as in .mcp.json"
+          label={t.serversAsInMcpJson}
           isCode
           rows={4}
           value={draft.servers}
@@ -67,12 +69,12 @@ export function SkillForm({ draft, isNew, findings, preview, onChange }: SkillFo
           onChange={(servers) => change({ servers })}
         />
       </Section>
-      <Section title="More">
+      <Section title={t.more}>
         <div className={styles.pair}>
-          <TextField label="Licence" value={draft.license} findings={at('/license')} onChange={(license) => change({ license })} />
-          <TextField label="Compatibility" value={draft.compatibility} findings={at('/compatibility')} hint="Requirements, such as programs or network access." onChange={(compatibility) => change({ compatibility })} />
+          <TextField label={t.licence} value={draft.license} findings={at('/license')} onChange={(license) => change({ license })} />
+          <TextField label={t.compatibility} value={draft.compatibility} findings={at('/compatibility')} hint={t.requirementsSuchAsProgramsOrNetworkAccess} onChange={(compatibility) => change({ compatibility })} />
         </div>
-        <AreaField label="Metadata, as JSON" isCode rows={2} value={draft.metadata} findings={at('/metadata')} placeholder={'{ "source": "team handbook" }'} onChange={(metadata) => change({ metadata })} />
+        <AreaField label={t.metadataAsJson} isCode rows={2} value={draft.metadata} findings={at('/metadata')} placeholder={'{ "source": "team handbook" }'} onChange={(metadata) => change({ metadata })} />
       </Section>
     </div>
   )

@@ -5,6 +5,7 @@ import { Section } from '@/components/ui/section'
 import type { SkillSummary } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { Experience } from './experience'
+import { t } from '../texts'
 import styles from './skill-list.module.css'
 
 export function SkillList({ title, skills }: { title: string; skills: readonly SkillSummary[] }): ReactNode {
@@ -29,18 +30,18 @@ function Item({ skill }: { skill: SkillSummary }): ReactNode {
         </Link>
         {shown && <code className={styles.word}>/{name}</code>}
         <p className={styles.description}>{description}</p>
-        {skill.needs_review && <p className={styles.description}>Switched off until accepted</p>}
+        {skill.needs_review && <p className={styles.description}>{t.switchedOffUntilAccepted}</p>}
       </div>
       <dl className={styles.facts}>
-        <Fact name="Version">
+        <Fact name={t.version}>
           {version}
           {label && <small> ({label})</small>}
         </Fact>
-        <Fact name="Experience">
+        <Fact name={t.experience}>
           <Experience value={skill.experience ?? null} />
         </Fact>
-        <Fact name="Used" title={usage.last_used_at ? `last ${fullTime(usage.last_used_at)}` : undefined}>
-          {usage.offered === 0 && usage.invoked === 0 ? 'never' : `${usage.offered} ${usage.offered === 1 ? 'run' : 'runs'}`}
+        <Fact name={t.used} title={usage.last_used_at ? t.last(fullTime(usage.last_used_at)) : undefined}>
+          {usage.offered === 0 && usage.invoked === 0 ? t.never : `${usage.offered} ${usage.offered === 1 ? t.run : t.runs}`}
           {usage.last_used_at && <small> {shortTime(usage.last_used_at)}</small>}
         </Fact>
       </dl>

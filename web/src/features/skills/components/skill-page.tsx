@@ -21,6 +21,7 @@ import { SkillReview } from './skill-review'
 import { SkillTabs } from './skill-tabs'
 import { TrainingTab } from './training-tab'
 import { VersionsTab } from './versions-tab'
+import { t } from '../texts'
 
 export function SkillPage({ name, tab }: { name: string; tab: Tab }): ReactNode {
   const { data: skill, error, refetch } = useQuery(skillQuery(name))
@@ -30,15 +31,15 @@ export function SkillPage({ name, tab }: { name: string; tab: Tab }): ReactNode 
       {skill && <Parts skill={skill} tab={tab} />}
       {!skill && !error && (
         <p className={loading.loading} role="status">
-          Loading…
+          {t.loading}
         </p>
       )}
       {isMissing && !skill && (
         <p className={styles.missing}>
-          Skill not found. It may have been deleted. <Link to="/skills">Show all skills</Link>
+          {t.skillNotFoundItMayHaveBeen} <Link to="/skills">{t.showAllSkills}</Link>
         </p>
       )}
-      {error && !isMissing && <ProblemNote title="Could not load the skill" error={error} onRetry={() => void refetch()} />}
+      {error && !isMissing && <ProblemNote title={t.couldNotLoadTheSkill} error={error} onRetry={() => void refetch()} />}
     </PageBody>
   )
 }
@@ -66,12 +67,12 @@ function Actions({ skill }: { skill: Skill }): ReactNode {
     <>
       <a className={styles.export} href={exportAddress(skill.name)} download>
         <Download size={15} aria-hidden />
-        Export
+        {t.export}
       </a>
       <Menu
-        label="Skill actions"
+        label={t.skillActions}
         icon={<Ellipsis size={18} aria-hidden />}
-        items={[{ label: 'Delete skill', icon: <Trash2 size={15} aria-hidden />, isDangerous: true, onSelect: () => setIsDeleting(true) }]}
+        items={[{ label: t.deleteSkill, icon: <Trash2 size={15} aria-hidden />, isDangerous: true, onSelect: () => setIsDeleting(true) }]}
       />
       {isDeleting && <DeleteSkillDialog skill={skill} onClose={() => setIsDeleting(false)} />}
     </>

@@ -7,6 +7,7 @@ import { explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill } from '@/lib/api/types'
 import { acceptSkill } from '../api/skills'
+import { t } from '../texts'
 import styles from './skill-page.module.css'
 
 /** What an imported skill asks for: all of it is off until a person has accepted it. */
@@ -19,20 +20,20 @@ export function SkillReview({ skill }: { skill: Skill }): ReactNode {
   const { review } = skill
   if (!review) return null
   return (
-    <section className={styles.changed} aria-label="Review of the import">
+    <section className={styles.changed} aria-label={t.reviewOfTheImport}>
       <div>
-        <p>This skill was imported. What it asks for is switched off until you accept it.</p>
+        <p>{t.thisSkillWasImportedWhatItAsks}</p>
         <ul>
-          {review.tools.length > 0 && <Asked what="Tools that run without asking when the skill is called:" names={review.tools} />}
+          {review.tools.length > 0 && <Asked what={t.toolsThatRunWithoutAskingWhenThe} names={review.tools} />}
           {review.mcp_servers.length > 0 && (
-            <Asked what="MCP servers:" names={review.mcp_servers.map((server) => `${server.name}: ${server.target}`)} />
+            <Asked what={t.mcpServersLead} names={review.mcp_servers.map((server) => `${server.name}: ${server.target}`)} />
           )}
-          {review.scripts.length > 0 && <Asked what="Scripts:" names={review.scripts} />}
+          {review.scripts.length > 0 && <Asked what={t.scriptsLead} names={review.scripts} />}
         </ul>
         {accept.error && <p className={textStyles.problem}>{explain(accept.error)}</p>}
       </div>
       <Button isBusy={accept.isPending} onClick={() => accept.mutate()}>
-        Accept
+        {t.accept}
       </Button>
     </section>
   )

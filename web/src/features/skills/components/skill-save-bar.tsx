@@ -2,6 +2,7 @@ import { type ReactNode, type RefObject } from 'react'
 import { SaveBar } from '@/components/ui/save-bar'
 import type { Finding } from '@/lib/api/types'
 import { countFindings } from '../model/findings'
+import { t } from '../texts'
 import styles from './skill-save-bar.module.css'
 
 interface SkillSaveBarProps {
@@ -31,7 +32,7 @@ export function SkillSaveBar({ status, findings, form, children, ...save }: Skil
   return (
     <SaveBar layout="floating" status={<p role="status">{status}</p>} {...save}>
       {counted && (
-        <button type="button" className={styles.found} title="Go there" onClick={() => showFirstFinding(form.current)}>
+        <button type="button" className={styles.found} title={t.goThere} onClick={() => showFirstFinding(form.current)}>
           {counted}
         </button>
       )}

@@ -2,13 +2,14 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Skill } from '@/lib/api/types'
 import { type Tab, tabs } from '../model/tabs'
+import { t } from '../texts'
 import styles from './skill-page.module.css'
 
-const words: Record<Tab, string> = { edit: 'Edit', files: 'Files', versions: 'Versions', training: 'Training' }
+const words: Record<Tab, string> = { get edit() { return t.edit }, get files() { return t.files }, get versions() { return t.versionsTitle }, get training() { return t.training } }
 
 export function SkillTabs({ skill, current }: { skill: Skill; current: Tab }): ReactNode {
   return (
-    <nav className={styles.tabs} aria-label="Parts of the skill">
+    <nav className={styles.tabs} aria-label={t.partsOfTheSkill}>
       {tabs.map((tab) => (
         <Link
           key={tab}

@@ -15,6 +15,8 @@ import { FolderList } from './folder-list'
 import { FileButton } from './file-button'
 import { ImportTaken } from './import-taken'
 import { SkillList } from './skill-list'
+import { WithCode } from '@/components/ui/with-code'
+import { t } from '../texts'
 import styles from './skills-page.module.css'
 
 /** From here on one looks for a skill by words rather than by eye. */
@@ -25,30 +27,28 @@ export function SkillsPage(): ReactNode {
   const bringIn = useImport()
   const drop = useFileDrop(([archive]) => archive && bringIn.start({ archive }))
   return (
-    <PageBody title="Skills">
+    <PageBody title={t.skills}>
       <div className={styles.page} data-over={drop.isOver || undefined} {...drop.handlers}>
         <div className={styles.head}>
-          <p className={styles.lead}>
-            Reusable instructions that agents load when a task needs them, or when you type <code>/name</code>.
-          </p>
+          <p className={styles.lead}><WithCode text={t.reusableInstructionsThatAgentsLoadWhenA} /></p>
           <div className={styles.actions}>
-            <FileButton label="Import a zip" accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && bringIn.start({ archive })} />
+            <FileButton label={t.importAZip} accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && bringIn.start({ archive })} />
             <Link to="/skills/new" className={primaryLink.link}>
               <Plus size={15} aria-hidden />
-              New skill
+              {t.newSkill}
             </Link>
           </div>
         </div>
-        {bringIn.error != null && <ProblemNote title="The skill was not imported" error={bringIn.error} />}
-        {error && <ProblemNote title="Could not load skills" error={error} onRetry={() => void refetch()} />}
+        {bringIn.error != null && <ProblemNote title={t.theSkillWasNotImported} error={bringIn.error} />}
+        {error && <ProblemNote title={t.couldNotLoadSkills} error={error} onRetry={() => void refetch()} />}
         {!data && !error && (
           <p className={loading.loading} role="status">
-            Loading…
+            {t.loading}
           </p>
         )}
         {data && <Found skills={data.skills} />}
         {data && data.folders.length > 0 && <FolderList folders={data.folders} isBusy={bringIn.isBusy} onImport={(folder) => bringIn.start({ folder })} />}
-        {drop.isOver && <p className={styles.over}>Drop to import the skill</p>}
+        {drop.isOver && <p className={styles.over}>{t.dropToImportTheSkill}</p>}
       </div>
       <ImportTaken bringIn={bringIn} />
     </PageBody>
@@ -61,20 +61,20 @@ function Found({ skills }: { skills: readonly SkillSummary[] }): ReactNode {
   if (skills.length === 0) {
     return (
       <div className={loading.nothing}>
-        <p>No skills yet. Write one, or drop a zip with a SKILL.md here.</p>
-        <Link to="/skills/new">Write a skill</Link>
+        <p>{t.noSkillsYetWriteOneOrDrop}</p>
+        <Link to="/skills/new">{t.writeASkill}</Link>
       </div>
     )
   }
   return (
     <>
       {skills.length >= searchFrom && (
-        <input className={styles.search} type="search" aria-label="Find a skill" placeholder="Find a skill" value={text} onChange={(event) => setText(event.target.value)} />
+        <input className={styles.search} type="search" aria-label={t.findASkill} placeholder={t.findASkill} value={text} onChange={(event) => setText(event.target.value)} />
       )}
       {byCategory(found).map(({ name, skills: members }) => (
-        <SkillList key={name ?? ''} title={name ?? (skills.some((skill) => skill.category) ? 'Without a category' : 'All skills')} skills={members} />
+        <SkillList key={name ?? ''} title={name ?? (skills.some((skill) => skill.category) ? t.withoutACategory : t.allSkills)} skills={members} />
       ))}
-      {found.length === 0 && <p className={loading.nothing}>No skills match</p>}
+      {found.length === 0 && <p className={loading.nothing}>{t.noSkillsMatch}</p>}
     </>
   )
 }

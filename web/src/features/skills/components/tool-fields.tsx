@@ -4,12 +4,13 @@ import type { Finding } from '@/lib/api/types'
 import type { Draft } from '../model/draft'
 import { findingsAt } from '../model/findings'
 import { AreaField } from './found'
+import { t } from '../texts'
 import styles from './skill-form.module.css'
 
 const rules = [
-  { key: 'allow', label: 'Allowed without asking', hint: 'Only in runs that call the skill by its name.' },
-  { key: 'ask', label: 'Ask first', hint: 'In every run that has the skill.' },
-  { key: 'deny', label: 'Never', hint: 'In every run that has the skill.' },
+  { key: 'allow', get label() { return t.allowedWithoutAsking }, get hint() { return t.onlyInRunsThatCallTheSkill } },
+  { key: 'ask', get label() { return t.askFirst }, get hint() { return t.inEveryRunThatHasTheSkill } },
+  { key: 'deny', get label() { return t.neverTitle }, get hint() { return t.inEveryRunThatHasTheSkill } },
 ] as const
 
 interface ToolFieldsProps {
@@ -20,7 +21,7 @@ interface ToolFieldsProps {
 
 export function ToolFields({ draft, findings, onChange }: ToolFieldsProps): ReactNode {
   return (
-    <Section title="Tools" lead="One rule per line, as in an agent’s settings. The agent’s own rules take precedence.">
+    <Section title={t.tools} lead={t.oneRulePerLineAsInAn}>
       <div className={styles.triple}>
         {rules.map(({ key, label, hint }) => (
           <AreaField

@@ -9,6 +9,7 @@ import { notify } from '@/lib/notices'
 import { propose, trainingQuery } from '../api/training'
 import { holdsProposal } from '../model/score'
 import { RateForm } from './rate-form'
+import { t } from '../texts'
 import styles from './training.module.css'
 
 interface TrainingAnswerProps {
@@ -28,32 +29,32 @@ export function TrainingAnswer({ skill, message, training }: TrainingAnswerProps
     mutationFn: () => propose(skill.name, message.id),
     onSuccess: async () => {
       await queries.invalidateQueries(trainingQuery(skill.name))
-      notify('The proposal is above, as a diff.')
+      notify(t.theProposalIsAboveAsADiff)
     },
   })
 
   return (
-    <article className={styles.card} aria-label={`Answer of ${message.author.name}`}>
+    <article className={styles.card} aria-label={t.answerOf(message.author.name)}>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <div className={styles.answer} tabIndex={0} role="group" aria-label="Its text">
-        {message.text === '' ? <p className={styles.meta}>{isGrowing ? 'Working…' : 'No text'}</p> : <Markdown text={message.text} isGrowing={isGrowing} />}
+      <div className={styles.answer} tabIndex={0} role="group" aria-label={t.itsText}>
+        {message.text === '' ? <p className={styles.meta}>{isGrowing ? t.working : t.noText}</p> : <Markdown text={message.text} isGrowing={isGrowing} />}
       </div>
-      {take.error && <ProblemNote title="Could not create a proposal" error={take.error} />}
+      {take.error && <ProblemNote title={t.couldNotCreateAProposal} error={take.error} />}
       {isRating ? (
         <RateForm skill={skill} messageId={message.id} onClose={() => setIsRating(false)} />
       ) : (
         <div className={styles.actions}>
-          {ratings.length > 0 && <p className={styles.rated}>Rated {ratings.map((round) => round.score).join(', ')} of 5</p>}
-          {proposal && <p className={styles.rated}>Its proposal is {proposal.status}</p>}
+          {ratings.length > 0 && <p className={styles.rated}>{t.ratedOf5With(ratings.map((round) => round.score).join(', '))}</p>}
+          {proposal && <p className={styles.rated}>{t.itsProposalIs(proposal.status)}</p>}
           {!proposal && holdsProposal(message.text) && (
             <Button size="small" isBusy={take.isPending} disabled={isGrowing} onClick={() => take.mutate()}>
               <GitPullRequestArrow size={14} aria-hidden />
-              Look at its proposal
+              {t.lookAtItsProposal}
             </Button>
           )}
           <Button size="small" disabled={isGrowing} onClick={() => setIsRating(true)}>
             <Star size={14} aria-hidden />
-            {ratings.length > 0 ? 'Rate again' : 'Rate'}
+            {ratings.length > 0 ? t.rateAgain : t.rate}
           </Button>
         </div>
       )}

@@ -9,9 +9,8 @@ import type { Skill, Training, TrainingRoom } from '@/lib/api/types'
 import { giveTask, trainingMessagesQuery } from '../api/training'
 import { AreaField } from './found'
 import { TrainingAnswer } from './training-answer'
+import { t } from '../texts'
 import styles from './training.module.css'
-
-const askForMore = 'Please propose an improved version of this skill’s instructions, with what you learned in this room.'
 
 interface TrainingRoomViewProps {
   skill: Skill
@@ -33,18 +32,18 @@ export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomV
   })
 
   if (messages.error instanceof ApiError && messages.error.status === 404) {
-    return <p className={styles.meta}>This room was deleted. What was rated in it stays in the history.</p>
+    return <p className={styles.meta}>{t.thisRoomWasDeletedWhatWasRated}</p>
   }
   return (
     <div className={styles.room}>
       <div className={styles.roomHead}>
-        <p className={styles.meta}>With {agent}, newest last.</p>
+        <p className={styles.meta}>{t.withNewestLast(agent)}</p>
         <Link to="/rooms/$roomId" params={{ roomId: room.room_id }}>
-          Open as a room
+          {t.openAsARoom}
         </Link>
       </div>
-      {messages.error && <ProblemNote title="Could not load answers" error={messages.error} onRetry={() => void messages.refetch()} />}
-      {messages.data?.length === 0 && <p className={styles.meta}>No messages yet. Give the agent a task that needs the skill.</p>}
+      {messages.error && <ProblemNote title={t.couldNotLoadAnswers} error={messages.error} onRetry={() => void messages.refetch()} />}
+      {messages.data?.length === 0 && <p className={styles.meta}>{t.noMessagesYetGiveTheAgentA}</p>}
       <ul className={styles.cards}>
         {messages.data?.map((message) => (
           <li key={message.id}>
@@ -59,14 +58,14 @@ export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomV
           </li>
         ))}
       </ul>
-      {send.error && <ProblemNote title="It was not sent" error={send.error} />}
-      <AreaField label={`A task for ${agent}`} rows={2} value={task} findings={[]} onChange={setTask} />
+      {send.error && <ProblemNote title={t.itWasNotSent} error={send.error} />}
+      <AreaField label={t.aTaskFor(agent)} rows={2} value={task} findings={[]} onChange={setTask} />
       <div className={styles.actions}>
-        <Button isBusy={send.isPending} onClick={() => send.mutate(askForMore)}>
-          Ask for a proposal
+        <Button isBusy={send.isPending} onClick={() => send.mutate(t.pleaseProposeAnImprovedVersionOfThis)}>
+          {t.askForAProposal}
         </Button>
         <Button look="primary" isBusy={send.isPending} disabled={task.trim() === ''} onClick={() => send.mutate(task)}>
-          Send task
+          {t.sendTask}
         </Button>
       </div>
     </div>

@@ -10,6 +10,7 @@ import type { Skill, Training } from '@/lib/api/types'
 import { shortTime } from '@/lib/format'
 import { beginTraining, trainingQuery } from '../api/training'
 import { TrainingRoomView } from './training-room-view'
+import { t } from '../texts'
 import styles from './training.module.css'
 
 export function TrainingRooms({ skill, training }: { skill: Skill; training: Training }): ReactNode {
@@ -20,7 +21,7 @@ export function TrainingRooms({ skill, training }: { skill: Skill; training: Tra
   const queries = useQueryClient()
   const agent = chosenAgent ?? agents[0]?.id
   const room = rooms.find((one) => one.room_id === chosenRoom) ?? rooms[0]
-  const nameOf = (id: string): string => agents.find((one) => one.id === id)?.name ?? '(deleted agent)'
+  const nameOf = (id: string): string => agents.find((one) => one.id === id)?.name ?? t.deletedAgent
 
   const open = useMutation({
     mutationFn: (agentId: string) => beginTraining(skill.name, agentId),
@@ -31,23 +32,23 @@ export function TrainingRooms({ skill, training }: { skill: Skill; training: Tra
   })
 
   return (
-    <Section title="Training rooms" lead="An agent practices the skill here: give it tasks, rate its answers, and ask it to propose better instructions.">
+    <Section title={t.trainingRooms} lead={t.anAgentPracticesTheSkillHereGive}>
       <div className={styles.tools}>
-        <Select label="Agent" value={agent ?? ''} options={agents.map(({ id, name }) => ({ value: id, label: name }))} onChange={setAgent} />
+        <Select label={t.agent} value={agent ?? ''} options={agents.map(({ id, name }) => ({ value: id, label: name }))} onChange={setAgent} />
         <Button isBusy={open.isPending} disabled={agent === undefined} onClick={() => agent !== undefined && open.mutate(agent)}>
           <Plus size={15} aria-hidden />
-          Open a training room
+          {t.openATrainingRoom}
         </Button>
         {rooms.length > 1 && room && (
           <Select
-            label="Room"
+            label={t.roomTitle}
             value={room.room_id}
             options={rooms.map((one) => ({ value: one.room_id, label: `${nameOf(one.agent_id)}, ${shortTime(one.created_at)}` }))}
             onChange={setRoom}
           />
         )}
       </div>
-      {open.error && <ProblemNote title="The room was not opened" error={open.error} />}
+      {open.error && <ProblemNote title={t.theRoomWasNotOpened} error={open.error} />}
       {room && <TrainingRoomView key={room.room_id} skill={skill} room={room} agent={nameOf(room.agent_id)} training={training} />}
     </Section>
   )

@@ -8,15 +8,16 @@ import { ProposalList } from './proposal-list'
 import { RoundList } from './round-list'
 import { ScoreChart } from './score-chart'
 import { TrainingRooms } from './training-rooms'
+import { t } from '../texts'
 import styles from './training.module.css'
 
 export function TrainingTab({ skill }: { skill: Skill }): ReactNode {
   const { data: training, error, refetch } = useQuery(trainingQuery(skill.name))
-  if (error && !training) return <ProblemNote title="Could not load the training" error={error} onRetry={() => void refetch()} />
+  if (error && !training) return <ProblemNote title={t.couldNotLoadTheTraining} error={error} onRetry={() => void refetch()} />
   if (!training) return null
   return (
     <div className={styles.tab}>
-      <Section title="Experience" lead="Based on your ratings; recent ones count more.">
+      <Section title={t.experience} lead={t.basedOnYourRatingsRecentOnesCount}>
         <ScoreChart rounds={training.rounds} />
       </Section>
       <ProposalList skill={skill} proposals={training.proposals} />

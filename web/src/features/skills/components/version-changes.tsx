@@ -9,6 +9,7 @@ import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
 import { restoreVersion, skillQuery, versionQuery } from '../api/skills'
 import { UnifiedDiff } from './unified-diff'
+import { t } from '../texts'
 import styles from './versions-tab.module.css'
 
 interface VersionChangesProps {
@@ -27,7 +28,7 @@ export function VersionChanges({ skill, version, others }: VersionChangesProps):
     onSuccess: async (restored) => {
       queries.setQueryData(skillQuery(skill.name).queryKey, restored)
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-      notify(restored.version === skill.version ? `Version ${version} is already the current one.` : `Version ${version} is back, as version ${restored.version}.`)
+      notify(restored.version === skill.version ? t.versionIsAlreadyTheCurrentOne(version) : t.versionIsBackAsVersion(version, restored.version))
     },
   })
   return (
@@ -35,22 +36,22 @@ export function VersionChanges({ skill, version, others }: VersionChangesProps):
       <div className={styles.tools}>
         {against !== null && (
           <Select
-            label="Compared with"
+            label={t.comparedWith}
             value={String(against)}
-            options={others.map((other) => ({ value: String(other), label: `Version ${other}` }))}
+            options={others.map((other) => ({ value: String(other), label: t.versionWith(other) }))}
             onChange={(value) => setAgainst(Number(value))}
           />
         )}
         {version !== skill.version && (
           <Button isBusy={restore.isPending} onClick={() => restore.mutate()}>
             <RotateCcw size={14} aria-hidden />
-            Restore version {version}
+            {t.restoreVersion} {version}
           </Button>
         )}
       </div>
-      {restore.error && <ProblemNote title="It was not restored" error={restore.error} />}
-      {error && <ProblemNote title="Could not load the version" error={error} onRetry={() => void refetch()} />}
-      {data && (against === null ? <p className={styles.first}>This is the only version.</p> : <UnifiedDiff diff={data.diff} label={`Changes from version ${against} to ${version}`} />)}
+      {restore.error && <ProblemNote title={t.itWasNotRestored} error={restore.error} />}
+      {error && <ProblemNote title={t.couldNotLoadTheVersion} error={error} onRetry={() => void refetch()} />}
+      {data && (against === null ? <p className={styles.first}>{t.thisIsTheOnlyVersion}</p> : <UnifiedDiff diff={data.diff} label={t.changesFromVersionTo(against, version)} />)}
     </div>
   )
 }

@@ -6,14 +6,15 @@ import type { Skill, SkillVersionSummary } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { versionsQuery } from '../api/skills'
 import { VersionChanges } from './version-changes'
+import { t } from '../texts'
 import styles from './versions-tab.module.css'
 
 export function VersionsTab({ skill }: { skill: Skill }): ReactNode {
   const { data: versions, error, refetch } = useQuery(versionsQuery(skill.name))
   const [shown, setShown] = useState<number | null>(null)
-  if (error) return <ProblemNote title="Could not load versions" error={error} onRetry={() => void refetch()} />
+  if (error) return <ProblemNote title={t.couldNotLoadVersions} error={error} onRetry={() => void refetch()} />
   return (
-    <ol className={styles.list} aria-label="Versions, newest first">
+    <ol className={styles.list} aria-label={t.versionsNewestFirst}>
       {versions?.map((version) => (
         <Version
           key={version.version}
@@ -42,9 +43,9 @@ function Version({ skill, version, all, isShown, onToggle }: VersionProps): Reac
     <li className={styles.version}>
       <div className={styles.head}>
         <div className={styles.what}>
-          <strong>Version {number}</strong>
+          <strong>{t.versionWith(number)}</strong>
           {label && <span className={styles.label}>{label}</span>}
-          {number === skill.version && <span className={styles.current}>current</span>}
+          {number === skill.version && <span className={styles.current}>{t.current}</span>}
           <p>
             <time dateTime={at} title={fullTime(at)}>
               {shortTime(at)}
@@ -52,8 +53,8 @@ function Version({ skill, version, all, isShown, onToggle }: VersionProps): Reac
             {note && ` · ${note}`}
           </p>
         </div>
-        <Button size="small" aria-expanded={isShown} aria-label={`${isShown ? 'Hide' : 'Show'} changes of version ${number}`} onClick={onToggle}>
-          {isShown ? 'Hide' : 'Changes'}
+        <Button size="small" aria-expanded={isShown} aria-label={t.changesOfVersion(isShown ? t.hide : t.show, number)} onClick={onToggle}>
+          {isShown ? t.hide : t.changes}
         </Button>
       </div>
       {isShown && <VersionChanges skill={skill} version={number} others={all.map((one) => one.version).filter((one) => one !== number)} />}

@@ -1,5 +1,6 @@
 import type { Finding, SkillParameter, SkillSpec } from '@/lib/api/types'
 import { isObject } from './merge-patch'
+import { t } from '../texts'
 
 export type ParameterKind = SkillParameter['type'] & string
 
@@ -101,11 +102,11 @@ const taken = ['new']
 export function nameFinding(name: string): Finding | null {
   const message =
     name === ''
-      ? 'A skill needs a name, such as code-review.'
+      ? t.aSkillNeedsANameSuchAs
       : !namePattern.test(name) || name.length > 64
-        ? 'Use 1–64 lowercase letters, digits and single hyphens between them, such as code-review.'
+        ? t.use164LowercaseLettersDigitsAnd
         : taken.includes(name)
-          ? `“${name}” is the address of this page; choose another name.`
+          ? t.isTheAddressOfThisPageChoose(name)
           : null
   return message === null ? null : { level: 'error', pointer: '/name', message }
 }
@@ -114,7 +115,7 @@ function parameterOf({ name, kind, description, isRequired, fallback, choices }:
   const text = fallback.trim()
   const common = { name: name.trim(), type: kind, description: orNull(description), required: isRequired, choices: kind === 'choice' ? linesOf(choices) : [] }
   if (text === '') return { ...common, default: null }
-  if (kind === 'number' && !Number.isFinite(Number(text))) onError(`“${text}” is not a number.`)
+  if (kind === 'number' && !Number.isFinite(Number(text))) onError(t.isNotANumber(text))
   return { ...common, default: kind === 'number' ? Number(text) : kind === 'boolean' ? text === 'true' : fallback }
 }
 
@@ -130,9 +131,9 @@ function readObject(text: string, onError: (message: string) => void): Record<st
   try {
     const value: unknown = JSON.parse(text)
     if (isObject(value)) return value
-    onError('It has to be a JSON object: names and what they stand for, in braces.')
+    onError(t.itHasToBeAJsonObject)
   } catch (error) {
-    onError(`This is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+    onError(t.thisIsNotJson(error instanceof Error ? error.message : String(error)))
   }
   return {}
 }

@@ -1,4 +1,6 @@
 import type { Finding } from '@/lib/api/types'
+import { plural } from '@/lib/i18n'
+import { t } from '../texts'
 
 /** Fields of the form that show their own findings; all other findings are shown above them. */
 const fields = [
@@ -40,11 +42,7 @@ export function hasErrors(findings: readonly Finding[]): boolean {
 export function countFindings(findings: readonly Finding[]): string {
   const errors = findings.filter((finding) => finding.level === 'error').length
   const warnings = findings.length - errors
-  return [errors > 0 && plural(errors, 'error'), warnings > 0 && plural(warnings, 'warning')].filter(Boolean).join(', ')
-}
-
-function plural(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? '' : 's'}`
+  return [errors > 0 && plural(errors, t.oneError, t.errors(errors)), warnings > 0 && plural(warnings, t.oneWarning, t.warnings(warnings))].filter(Boolean).join(', ')
 }
 
 function isUnder(pointer: string, field: string): boolean {

@@ -4,6 +4,7 @@ import { ApiError, explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
 import { notify } from '@/lib/notices'
 import { importFolder, importZip } from '../api/skill-files'
+import { t } from '../texts'
 
 export type Source = { archive: File } | { folder: string }
 
@@ -24,7 +25,7 @@ export function useImport(): Import {
       'archive' in source ? importZip(source.archive, replace) : importFolder(source.folder, replace),
     onSuccess: async (skill, { replace }) => {
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-      notify(replace ? `${skill.name} was imported as version ${skill.version}.` : `${skill.name} was imported.`)
+      notify(replace ? t.wasImportedAsVersion(skill.name, skill.version) : t.wasImported(skill.name))
       await navigate({ to: '/skills/$name', params: { name: skill.name } })
     },
   })

@@ -5,6 +5,7 @@ import { queryKeys } from '@/lib/api/query-keys'
 import { notify } from '@/lib/notices'
 import { putFile } from '../api/skill-files'
 import { skillQuery } from '../api/skills'
+import { t } from '../texts'
 
 interface NewFile {
   path: string
@@ -42,7 +43,7 @@ export function useUpload(name: string): Upload {
     setProgress(null)
     setFailures(failed)
     const added = files.length - failed.length
-    if (added > 0) notify(added === 1 ? 'The file was added.' : `${added} files were added.`)
+    if (added > 0) notify(added === 1 ? t.theFileWasAdded : t.filesWereAdded(added))
     await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
   }
   return { progress, failures, send }

@@ -12,21 +12,22 @@ import type { Budget } from '@/lib/api/types'
 import { periodWords } from '@/lib/budget'
 import { changeLimit, createBudget } from '../api/budgets'
 import { type BudgetNames, readLimit, subjectOf } from '../model/budget-list'
+import { t } from '../texts'
 import styles from './budgets.module.css'
 
 // The budget of a user is created with the API or the CLI: no page lists users.
 const scopes = [
-  { value: 'workspace', label: 'Workspace', hint: 'All runs' },
-  { value: 'agent', label: 'Agent', hint: 'The runs of one agent' },
-  { value: 'room', label: 'Room', hint: 'The runs in one room' },
+  { value: 'workspace', get label() { return t.workspace }, get hint() { return t.allRuns } },
+  { value: 'agent', get label() { return t.agent }, get hint() { return t.theRunsOfOneAgent } },
+  { value: 'room', get label() { return t.room }, get hint() { return t.theRunsInOneRoom } },
 ] as const
 type Scope = (typeof scopes)[number]['value']
 
 const periods = [
-  { value: 'day', label: 'Day' },
-  { value: 'week', label: 'Week', hint: 'From Monday' },
-  { value: 'month', label: 'Month' },
-  { value: 'total', label: 'Total', hint: 'Does not reset' },
+  { value: 'day', get label() { return t.day } },
+  { value: 'week', get label() { return t.week }, get hint() { return t.fromMonday } },
+  { value: 'month', get label() { return t.month } },
+  { value: 'total', get label() { return t.total }, get hint() { return t.doesNotReset } },
 ] as const
 
 /** Creates a budget, or changes the limit of one. */
@@ -47,7 +48,7 @@ export function BudgetDialog({ budget, names, onClose }: { budget?: Budget; name
   })
 
   return (
-    <Dialog title={budget ? 'Change budget' : 'New budget'} onClose={onClose}>
+    <Dialog title={budget ? t.changeBudget : t.newBudget} onClose={onClose}>
       <form
         className={dialogs.body}
         onSubmit={(event) => {
@@ -62,37 +63,37 @@ export function BudgetDialog({ budget, names, onClose }: { budget?: Budget; name
         ) : (
           <>
             <div className={styles.choice}>
-              <span aria-hidden>What it limits</span>
-              <Segmented label="What it limits" choices={scopes} value={scope} onChange={setScope} />
+              <span aria-hidden>{t.whatItLimits}</span>
+              <Segmented label={t.whatItLimits} choices={scopes} value={scope} onChange={setScope} />
             </div>
             {scope !== 'workspace' && (
               <Select
-                label={scope === 'agent' ? 'Agent' : 'Room'}
+                label={scope === 'agent' ? t.agent : t.room}
                 value={subject ?? ''}
                 options={subjects.map(({ id, name }) => ({ value: id, label: name }))}
                 onChange={setChosen}
               />
             )}
             <div className={styles.choice}>
-              <span aria-hidden>Period</span>
-              <Segmented label="Period" choices={periods} value={period} onChange={setPeriod} />
+              <span aria-hidden>{t.period}</span>
+              <Segmented label={t.period} choices={periods} value={period} onChange={setPeriod} />
             </div>
           </>
         )}
         <Field
-          label="Limit in US dollars"
+          label={t.limitInUsDollars}
           value={text}
           inputMode="decimal"
           autoComplete="off"
           aria-invalid={text !== '' && limit === null}
           onChange={(event) => setText(event.target.value)}
-          hint={text !== '' && limit === null ? 'Enter an amount above 0, such as 25.' : 'Periods begin at midnight UTC. Calls in progress can pass the limit by what they cost.'}
+          hint={text !== '' && limit === null ? t.enterAnAmountAbove0SuchAs : t.periodsBeginAtMidnightUtcCallsIn}
         />
         <ProblemText error={save.error} />
         <div className={dialogs.actions}>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t.cancel}</Button>
           <Button type="submit" look="primary" isBusy={save.isPending} disabled={limit === null || subject === undefined}>
-            {budget ? 'Save' : 'Create budget'}
+            {budget ? t.save : t.createBudget}
           </Button>
         </div>
       </form>

@@ -10,6 +10,7 @@ import { BudgetDialog } from './budget-dialog'
 import { BudgetRow } from './budget-row'
 import styles from './budgets.module.css'
 import { DeleteBudgetDialog } from './delete-budget-dialog'
+import { t } from '../texts'
 
 type Open = { dialog: 'new' } | { dialog: 'change' | 'delete'; budget: Budget }
 
@@ -23,17 +24,17 @@ export function BudgetsSection(): ReactNode {
     <div id="budgets" className={styles.budgets}>
       <Section
         isCompact
-        title="Budgets"
-        lead="Limit what runs may cost. A budget that is used up refuses new messages until it resets. Models without a known price are not counted."
+        title={t.budgets}
+        lead={t.limitWhatRunsMayCostABudget}
         action={
           <Button onClick={() => setOpen({ dialog: 'new' })}>
             <Plus size={15} aria-hidden />
-            New budget
+            {t.newBudget}
           </Button>
         }
       >
-        {error && <ProblemNote title="Could not load budgets" error={error} onRetry={() => void refetch()} />}
-        {billing && billing.budgets.length === 0 && <p className={styles.none}>No budgets: costs are not limited.</p>}
+        {error && <ProblemNote title={t.couldNotLoadBudgets} error={error} onRetry={() => void refetch()} />}
+        {billing && billing.budgets.length === 0 && <p className={styles.none}>{t.noBudgetsCostsAreNotLimited}</p>}
         {billing && billing.budgets.length > 0 && (
           <ul className={styles.list}>
             {billing.budgets.map((budget) => (

@@ -7,6 +7,7 @@ import { periodWords } from '@/lib/budget'
 import { dollars } from '@/lib/format'
 import { deleteBudget } from '../api/budgets'
 import { type BudgetNames, subjectOf } from '../model/budget-list'
+import { t } from '../texts'
 
 export function DeleteBudgetDialog({ budget, names, onClose }: { budget: Budget; names: BudgetNames; onClose: () => void }): ReactNode {
   const queries = useQueryClient()
@@ -18,10 +19,8 @@ export function DeleteBudgetDialog({ budget, names, onClose }: { budget: Budget;
     },
   })
   return (
-    <ConfirmDialog title="Delete this budget?" keep="Cancel" confirm="Delete budget" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
-      <p>
-        {subjectOf(budget, names)}: {dollars(budget.limit_usd)} {periodWords[budget.period]}. Without it, only the other budgets limit what runs cost.
-      </p>
+    <ConfirmDialog title={t.deleteThisBudget} keep={t.cancel} confirm={t.deleteBudget} isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
+      <p>{t.withoutItOnlyTheOtherBudgetsLimit(subjectOf(budget, names), dollars(budget.limit_usd), periodWords[budget.period])}</p>
     </ConfirmDialog>
   )
 }

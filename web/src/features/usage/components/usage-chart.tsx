@@ -3,6 +3,7 @@ import chartStyles from '@/components/ui/chart.module.css'
 import { type Chart, type Column, describeColumn, labelled, measured, timeLabel } from '../model/chart'
 import type { Bucket, Measure } from '../model/usage-filter'
 import { UsageColumns } from './usage-columns'
+import { t } from '../texts'
 import styles from './usage-chart.module.css'
 
 interface UsageChartProps {
@@ -41,7 +42,7 @@ export function UsageChart({ chart, bucket, measure }: UsageChartProps): ReactNo
         </div>
         {/* The keys are for the columns inside. */}
         {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions */}
-        <svg className={styles.picture} ref={root} role="group" aria-label="Usage over time, arrow keys go from column to column" onKeyDown={move}>
+        <svg className={styles.picture} ref={root} role="group" aria-label={t.usageOverTimeArrowKeysGoFrom} onKeyDown={move}>
           {lines.map((line) => (
             <line key={line} className={styles.line} x1="0" x2="100%" y1={percent(1 - line)} y2={percent(1 - line)} />
           ))}
@@ -87,10 +88,10 @@ export function UsageChart({ chart, bucket, measure }: UsageChartProps): ReactNo
 function hintOf({ columns }: Chart, bucket: Bucket): string {
   if (columns.every((column) => column.total === 0)) {
     return columns.some((column) => column.hasUnknown)
-      ? 'The prices of these models are unknown. Show tokens or runs instead.'
-      : 'No cost in this period'
+      ? t.thePricesOfTheseModelsAreUnknown
+      : t.noCostInThisPeriod
   }
-  return bucket === 'day' ? 'Days are counted in UTC. Hover a column for its figures.' : 'Hover a column for its figures.'
+  return bucket === 'day' ? t.daysAreCountedInUtcHoverA : t.hoverAColumnForItsFigures
 }
 
 interface ColumnViewProps {

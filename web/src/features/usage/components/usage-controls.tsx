@@ -1,11 +1,12 @@
 import type { ReactNode } from 'react'
 import { Segmented } from '@/components/ui/segmented'
 import { type GroupBy, type Measure, type Range, type UsageFilter, boundsOf, dayOf, groups, measures, ranges, withDay } from '../model/usage-filter'
+import { t } from '../texts'
 import styles from './usage-page.module.css'
 
-const rangeWords: Record<Range, string> = { day: '24 hours', week: '7 days', month: '30 days', quarter: '90 days' }
-const groupWords: Record<GroupBy, string> = { agent: 'By agent', model: 'By model', room: 'By room' }
-const measureWords: Record<Measure, string> = { cost: 'Cost', tokens: 'Tokens', runs: 'Runs' }
+const rangeWords: Record<Range, string> = { get day() { return t.n24Hours }, get week() { return t.n7Days }, get month() { return t.n30Days }, get quarter() { return t.n90Days } }
+const groupWords: Record<GroupBy, string> = { get agent() { return t.byAgent }, get model() { return t.byModel }, get room() { return t.byRoom } }
+const measureWords: Record<Measure, string> = { get cost() { return t.cost }, get tokens() { return t.tokensTitle }, get runs() { return t.runsTitle } }
 
 interface UsageControlsProps {
   filter: UsageFilter
@@ -18,20 +19,20 @@ export function UsageControls({ filter, onChange }: UsageControlsProps): ReactNo
   return (
     <div className={styles.controls}>
       <Segmented
-        label="Time"
-        choices={[...ranges.map((value) => ({ value, label: rangeWords[value] })), { value: 'own', label: 'Custom range' }]}
+        label={t.time}
+        choices={[...ranges.map((value) => ({ value, label: rangeWords[value] })), { value: 'own', label: t.customRange }]}
         value={isOwn ? 'own' : (filter.range ?? 'week')}
         onChange={(value) => onChange(value === 'own' ? { ...rest, ...currentDays(filter) } : { ...rest, range: value as Range })}
       />
       {isOwn && <Days filter={filter} onChange={onChange} />}
       <Segmented
-        label="Figures"
+        label={t.figures}
         choices={measures.map((value) => ({ value, label: measureWords[value] }))}
         value={filter.show ?? 'cost'}
         onChange={(show) => onChange({ ...filter, show })}
       />
       <Segmented
-        label="Grouped"
+        label={t.grouped}
         choices={groups.map((value) => ({ value, label: groupWords[value] }))}
         value={filter.by ?? 'agent'}
         onChange={(by) => onChange({ ...filter, by })}
@@ -54,11 +55,11 @@ function Days({ filter, onChange }: UsageControlsProps): ReactNode {
   return (
     <div className={styles.days}>
       <label>
-        From
+        {t.from}
         <input type="date" value={filter.from} onChange={(event) => change('from', event.target.value)} />
       </label>
       <label>
-        to
+        {t.to}
         <input type="date" value={filter.to} onChange={(event) => change('to', event.target.value)} />
       </label>
     </div>

@@ -20,6 +20,8 @@ import { UsageControls } from './usage-controls'
 import styles from './usage-page.module.css'
 import { UsageTable } from './usage-table'
 import { UsageTotals } from './usage-totals'
+import { RichText } from '@/components/ui/rich-text'
+import { t } from '../texts'
 
 /** What agents used and cost, over time. The address holds what one is looking at. */
 export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
@@ -36,22 +38,22 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
   }
   return (
     <PageBody
-      title="Usage"
+      title={t.usage}
       actions={
         <Button size="small" disabled={!report || report.series.length === 0} onClick={save}>
           <FileDown size={14} aria-hidden />
-          Export CSV
+          {t.exportCsv}
         </Button>
       }
     >
       <UsageControls filter={filter} onChange={(search) => void navigate({ to: '/usage', search })} />
-      {error && <ProblemNote title="Could not load usage" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title={t.couldNotLoadUsage} error={error} onRetry={() => void refetch()} />}
       {report && chart && (
         <div className={styles.report} aria-busy={isPlaceholderData}>
           <UsageTotals total={report.total} />
           {report.series.length === 0 ? (
             <p className={loading.nothing}>
-              No usage in this period. <Link to="/">Send a message in a room</Link>, or choose a longer period.
+              <RichText text={t.noUsage} parts={{ send: <Link to="/">{t.sendAMessageInARoom}</Link> }} />
             </p>
           ) : (
             <div className={styles.sides}>
@@ -63,7 +65,7 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
       )}
       {!report && !error && (
         <p className={loading.nothing} role="status">
-          Loading…
+          {t.loading}
         </p>
       )}
       <BudgetsSection />

@@ -5,6 +5,7 @@ import { costText, count, duration, percent, tokens } from '@/lib/format'
 import { ranked } from '../model/chart'
 import { successRate } from '../model/figures'
 import type { GroupBy, Measure } from '../model/usage-filter'
+import { t } from '../texts'
 import chart from './usage-chart.module.css'
 import styles from './usage-table.module.css'
 
@@ -15,28 +16,28 @@ interface UsageTableProps {
   measure: Measure
 }
 
-const heads: Record<GroupBy, string> = { agent: 'Agent', model: 'Model', room: 'Room' }
+const heads: Record<GroupBy, string> = { get agent() { return t.agent }, get model() { return t.model }, get room() { return t.room } }
 
 /** Also the key to the colours of the chart. */
 export function UsageTable({ report, hues, by, measure }: UsageTableProps): ReactNode {
   return (
     <div className={styles.series}>
       <table className={styles.table}>
-        <caption className="visually-hidden">Usage by {by}</caption>
+        <caption className="visually-hidden">{t.usageBy(by)}</caption>
         <thead>
           <tr>
             <th scope="col">{heads[by]}</th>
             <th scope="col" data-number>
-              Cost
+              {t.cost}
             </th>
             <th scope="col" data-number>
-              Tokens
+              {t.tokensTitle}
             </th>
             <th scope="col" data-number>
-              Runs
+              {t.runsTitle}
             </th>
             <th scope="col" data-number data-room="some">
-              Time
+              {t.time}
             </th>
           </tr>
         </thead>
@@ -46,7 +47,7 @@ export function UsageTable({ report, hues, by, measure }: UsageTableProps): Reac
           ))}
         </tbody>
       </table>
-      {report.left_out > 0 && <p className={styles.more}>{report.left_out} more are in the totals only.</p>}
+      {report.left_out > 0 && <p className={styles.more}>{t.moreAreInTheTotalsOnly(report.left_out)}</p>}
     </div>
   )
 }
@@ -62,7 +63,7 @@ function Row({ series, hue, by }: { series: UsageSeries; hue: number; by: GroupB
           {by === 'model' ? (
             name
           ) : (
-            <Link to="/runs" search={{ [by]: key }} title="Its runs">
+            <Link to="/runs" search={{ [by]: key }} title={t.itsRuns}>
               {name}
             </Link>
           )}
@@ -72,7 +73,7 @@ function Row({ series, hue, by }: { series: UsageSeries; hue: number; by: GroupB
       <td data-number>{count(tokens(total))}</td>
       <td data-number>
         {count(total.runs)}
-        {rate !== null && rate < 1 && <small>{percent(rate)} completed</small>}
+        {rate !== null && rate < 1 && <small>{t.completed(percent(rate))}</small>}
       </td>
       <td data-number data-room="some">
         {duration(total.duration_ms)}

@@ -1,20 +1,21 @@
 import type { Budget } from '@/lib/api/types'
 import { dollars } from '@/lib/format'
+import { t } from '../texts'
 
 export interface BudgetNames {
   agents: readonly { id: string; name: string }[]
   rooms: readonly { id: string; name: string }[]
 }
 
-const scopeWords: Record<Budget['scope'], string> = { workspace: 'Workspace', user: 'User', agent: 'Agent', room: 'Room' }
+const scopeWords: Record<Budget['scope'], string> = { get workspace() { return t.workspace }, get user() { return t.user }, get agent() { return t.agent }, get room() { return t.room } }
 
 /** What a budget counts, by name: `Agent Reviewer`. */
 export function subjectOf({ scope, subject_id }: Pick<Budget, 'scope' | 'subject_id'>, names: BudgetNames): string {
-  if (scope === 'workspace') return 'Whole workspace'
+  if (scope === 'workspace') return t.wholeWorkspace
   const list = scope === 'agent' ? names.agents : scope === 'room' ? names.rooms : []
   const name = list.find(({ id }) => id === subject_id)?.name
   if (name) return `${scopeWords[scope]} ${name}`
-  return scope === 'user' ? 'One user' : `Deleted ${scope}`
+  return scope === 'user' ? t.oneUser : t.deleted(scope)
 }
 
 /** From 0 to 1. A budget can be passed by the calls that were in progress. */
@@ -45,7 +46,7 @@ export function limitLines(budgets: readonly Budget[], now: Date): LimitLine[] {
   return budgets.flatMap(({ scope, period, limit_usd }) => {
     if (scope !== 'workspace' || period === 'total') return []
     const value = limit_usd / days[period]
-    const label = period === 'day' ? `Daily limit ${dollars(limit_usd)}` : `Even pace for ${dollars(limit_usd)} a ${period}`
+    const label = period === 'day' ? t.dailyLimit(dollars(limit_usd)) : t.evenPaceForA(dollars(limit_usd), period)
     return [{ label, value }]
   })
 }

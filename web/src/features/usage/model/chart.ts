@@ -1,8 +1,9 @@
 import type { UsageFigures, UsageReport } from '@/lib/api/types'
-import { count, dollars } from '@/lib/format'
+import { count, dollars, formatDate } from '@/lib/format'
 import type { LimitLine } from './budget-list'
 import { valueOf } from './figures'
 import { type Bucket, type Measure, bucketMillis } from './usage-filter'
+import { t } from '../texts'
 
 export interface Part {
   name: string
@@ -103,17 +104,13 @@ export function labelled(length: number, most: number): number[] {
   return Array.from({ length: Math.ceil(length / step) }, (_, index) => index * step)
 }
 
-const hourLabel = new Intl.DateTimeFormat(undefined, { hour: 'numeric' })
-const hourTitle = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
-const dayLabel = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
-const dayTitle = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
 
 export function timeLabel(at: number, bucket: Bucket): string {
-  return (bucket === 'hour' ? hourLabel : dayLabel).format(at)
+  return formatDate(new Date(at), bucket === 'hour' ? 'hourOfDay' : 'utcDay')
 }
 
 export function timeTitle(at: number, bucket: Bucket): string {
-  return (bucket === 'hour' ? hourTitle : dayTitle).format(at)
+  return formatDate(new Date(at), bucket === 'hour' ? 'dayAndHour' : 'utcFullDay')
 }
 
 export function measured(value: number, measure: Measure): string {
@@ -122,14 +119,14 @@ export function measured(value: number, measure: Measure): string {
 
 function partText({ value, isUnknown }: Part, measure: Measure): string {
   if (!isUnknown) return measured(value, measure)
-  return value > 0 ? `${measured(value, measure)} + unknown` : 'unknown'
+  return value > 0 ? t.unknown(measured(value, measure)) : t.unknownWord
 }
 
 /** A column in words: all that the picture shows of it. */
 export function describeColumn(column: Column, bucket: Bucket, measure: Measure): string {
-  const unit = { cost: '', tokens: ' tokens', runs: column.total === 1 ? ' run' : ' runs' }[measure]
-  const unknown = column.hasUnknown ? ' and what has no known price' : ''
-  const total = column.parts.length === 0 ? 'nothing' : `${measured(column.total, measure)}${unit}${unknown}`
+  const unit = { cost: '', tokens: t.tokensWord, runs: column.total === 1 ? t.run : t.runsWord }[measure]
+  const unknown = column.hasUnknown ? t.andWhatHasNoKnownPrice : ''
+  const total = column.parts.length === 0 ? t.nothing : `${measured(column.total, measure)}${unit}${unknown}`
   const parts = column.parts.filter((part) => part.value > 0 || part.isUnknown)
   const each = parts.length < 2 ? parts.map((part) => part.name) : parts.map((part) => `${part.name} ${partText(part, measure)}`)
   return [`${timeTitle(column.at, bucket)}: ${total}`, ...each].join(', ')

@@ -1,6 +1,7 @@
 import type { UsageFigures } from '@/lib/api/types'
 import { costText, count, tokens } from '@/lib/format'
 import type { Measure } from './usage-filter'
+import { t } from '../texts'
 
 type Counts = Pick<UsageFigures, 'runs' | 'input_tokens' | 'output_tokens' | 'cache_read_tokens' | 'cache_write_tokens' | 'cost' | 'unpriced'>
 
@@ -12,11 +13,11 @@ export function valueOf(figures: Counts, measure: Measure): number {
 
 export function valueText(figures: Counts, measure: Measure): string {
   if (measure === 'cost') return costText(figures)
-  return measure === 'tokens' ? `${count(tokens(figures))} tokens` : runsText(figures.runs)
+  return measure === 'tokens' ? t.tokens(count(tokens(figures))) : runsText(figures.runs)
 }
 
 export function runsText(runs: number): string {
-  return runs === 1 ? '1 run' : `${runs} runs`
+  return runs === 1 ? t.n1Run : t.runs(runs)
 }
 
 /** Of those that came to an end; nothing where none did. */

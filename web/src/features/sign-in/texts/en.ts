@@ -1,0 +1,15 @@
+export const en = {
+  token: 'Token',
+  toCreateOneRunGreenroomTokenCreate: 'To create one, run `greenroom token create --user local` on the machine that the server runs on.',
+  signingIn: 'Signing in…',
+  signIn: 'Sign in',
+  thisServerDoesNotKnowThatToken: 'This server does not know that token. It may have been revoked, or something is missing at its start or end.',
+  signInAgain: 'Sign in again',
+  youveBeenSignedOutWhatYouTyped: 'You’ve been signed out. What you typed is still here.',
+  openTheLinkThatGreenroomServePrinted: 'Open the link that `greenroom serve` printed, or run `greenroom auth link`; come back to this page afterwards.',
+  openTheLinkThatGreenroomServePrintedSentence: 'Open the link that `greenroom serve` printed, or run `greenroom auth link` for a new one. Or paste a token.',
+  signingInTitle: 'Signing in',
+  thisLinkWasUsedBeforeOrHas: 'This link was used before or has expired. Run `greenroom auth link` on the machine that the server runs on for a new one, or paste a token.',
+  theLinkDidNotSignYouIn: (error: string) => `The link did not sign you in. ${error}`,
+  tryAgain: 'Try again',
+}
