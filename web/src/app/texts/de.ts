@@ -38,7 +38,7 @@ export const de: typeof en = {
   newChat: 'Neuer Chat',
   newAgent: 'Neuer Agent',
   agent: 'Agent',
-  runATaskWith: (name: string) => `Aufgabe mit ${name} ausführen`,
+  runATaskWith: (name: string) => `Aufgabe ausführen mit ${name}`,
   likeTheSystem: 'System',
   light: 'hell',
   dark: 'dunkel',

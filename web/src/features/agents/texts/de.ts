@@ -187,7 +187,7 @@ export const de: typeof en = {
   couldNotLoadAgents: 'Agenten konnten nicht geladen werden',
   copy: (value: string) => `${value} Kopie`,
   allAgents: 'Alle Agenten',
-  runATaskWith: (name: string) => `Aufgabe mit ${name} ausführen`,
+  runATaskWith: (name: string) => `Aufgabe ausführen mit ${name}`,
   apiKeyMissing: 'API-Schlüssel fehlt',
   notInstalled: 'Nicht installiert',
   runsFailUntilItIsSetUp: (part: string) => `${part}: Läufe schlagen fehl, bis es eingerichtet ist.`,

@@ -71,7 +71,7 @@ export const de: typeof en = {
   byModel: 'Nach Modell',
   byRoom: 'Nach Raum',
   time: 'Zeit',
-  customRange: 'Eigener Zeitraum',
+  customRange: 'Eigener',
   figures: 'Zahlen',
   grouped: 'Gruppiert',
   from: 'Von',
