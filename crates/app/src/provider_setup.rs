@@ -1,10 +1,11 @@
 //! Creates the providers and the MCP server manager from the configuration.
 
 use crate::config::{
-    AcpSection as AcpConfig, AppConfig, DirectSection as DirectConfig, ModelEndpoint, ProgramSection, mcp_file,
+    AcpSection as AcpConfig, AppConfig, DirectSection as DirectConfig, Environment, ModelEndpoint, ProgramSection,
+    mcp_file,
 };
 use anyhow::Context as _;
-use domain::mcp::McpFileServers;
+use domain::{mcp::McpFileServers, prices::PriceSource};
 use engine::McpVariables;
 use providers::{
     Provider, ProviderRegistry,
@@ -13,7 +14,7 @@ use providers::{
     claude_code::{self, ClaudeCodeProvider},
     codex::{self, CodexProvider},
     direct::{
-        self, ApiKey, DirectProvider, ModelApiKind,
+        self, ApiAccess, ApiHeader, ApiKey, DirectProvider, ModelApiKind,
         tools::{ManagedToolbox, McpToolbox},
     },
     host_tools::{self, HostTools},
@@ -22,7 +23,7 @@ use providers::{
 };
 use std::{
     collections::BTreeMap,
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     fs::DirBuilder,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::unix::fs::DirBuilderExt as _,
@@ -99,30 +100,102 @@ fn own_address(listening: SocketAddr) -> SocketAddr {
 
 /// The providers that call a model API directly.
 fn direct_providers(config: &AppConfig, toolbox: &Arc<dyn McpToolbox>) -> Vec<Arc<dyn Provider>> {
-    let DirectConfig { anthropic, openai, endpoints, deadlines, retries } = &config.direct;
-    let variable = |name: &String| config.environment.variables().get(OsStr::new(name))?.to_str();
-    let make = |name: &str, api: ModelApiKind, endpoint: &ModelEndpoint, context_window: u32, answer_tokens: u32| {
+    let DirectConfig { anthropic, openai, google, endpoints, deadlines, retries, .. } = &config.direct;
+    let make = |name: &str, api: ModelApiKind, endpoint: &ModelEndpoint, is_vendor: bool, tokens: (u32, u32)| {
+        let vendor = is_vendor.then(|| vendor_of(api));
         let config = direct::DirectProviderConfig {
             name: name.to_owned(),
             api,
-            base_url: endpoint.base_url.clone(),
-            key: endpoint.key_variable.as_ref().and_then(variable).and_then(ApiKey::new),
-            key_variable: endpoint.key_variable.clone(),
+            access: api_access(&config.environment, endpoint, vendor.as_ref()),
+            prices: price_source(&config.direct, name, endpoint, vendor.as_ref()),
             deadlines: deadlines.clone(),
             retries: *retries,
             default_model: None,
-            context_window,
-            answer_tokens,
+            context_window: tokens.0,
+            answer_tokens: tokens.1,
         };
         Arc::new(DirectProvider::new(config, Arc::clone(toolbox))) as Arc<dyn Provider>
     };
     let mut all = vec![
-        make("anthropic", ModelApiKind::Messages, anthropic, 200_000, 16_000),
-        make("openai", ModelApiKind::Chat, openai, 128_000, 16_000),
+        make("anthropic", ModelApiKind::Messages, anthropic, true, (200_000, 16_000)),
+        make("openai", ModelApiKind::Chat, openai, true, (128_000, 16_000)),
+        make("openai_responses", ModelApiKind::Responses, openai, true, (128_000, 16_000)),
+        make("google", ModelApiKind::Gemini, google, true, (200_000, 16_000)),
     ];
     // Most of these models are small; an agent can set larger values.
-    all.extend(endpoints.iter().map(|(name, endpoint)| make(name, ModelApiKind::Chat, endpoint, 32_768, 4_096)));
+    all.extend(
+        endpoints.iter().map(|(name, endpoint)| make(name, ModelApiKind::Chat, endpoint, false, (32_768, 4_096))),
+    );
     all
+}
+
+/// What is special about a vendor's own API.
+struct VendorApiFacts {
+    /// The name in the price table.
+    name: &'static str,
+    host: &'static str,
+    /// Variables of its SDK that become headers. A header without a name is a list of lines `Name: value`.
+    headers: &'static [(&'static str, Option<&'static str>)],
+}
+
+fn vendor_of(api: ModelApiKind) -> VendorApiFacts {
+    match api {
+        ModelApiKind::Messages => VendorApiFacts {
+            name: "anthropic",
+            host: "api.anthropic.com",
+            headers: &[("ANTHROPIC_AUTH_TOKEN", Some("authorization")), ("ANTHROPIC_CUSTOM_HEADERS", None)],
+        },
+        ModelApiKind::Chat | ModelApiKind::Responses => VendorApiFacts {
+            name: "openai",
+            host: direct::OPENAI_HOST,
+            headers: &[("OPENAI_ORG_ID", Some("openai-organization")), ("OPENAI_PROJECT_ID", Some("openai-project"))],
+        },
+        ModelApiKind::Gemini => {
+            VendorApiFacts { name: "google", host: "generativelanguage.googleapis.com", headers: &[] }
+        }
+    }
+}
+
+fn api_access(environment: &Environment, endpoint: &ModelEndpoint, vendor: Option<&VendorApiFacts>) -> ApiAccess {
+    let variable = |name: &str| environment.get(name)?.to_str().map(str::trim).filter(|text| !text.is_empty());
+    let mut headers = Vec::new();
+    for (source, name) in vendor.map_or(&[][..], |vendor| vendor.headers) {
+        let Some(text) = variable(source) else { continue };
+        match name {
+            Some("authorization") => {
+                headers.extend(ApiHeader::new("authorization", &format!("Bearer {text}"), *source));
+            }
+            Some(name) => headers.extend(ApiHeader::new(name, text, *source)),
+            None => {
+                let lines = text.lines().filter_map(|line| line.split_once(':'));
+                headers.extend(lines.filter_map(|(name, value)| ApiHeader::new(name, value, *source)));
+            }
+        }
+    }
+    ApiAccess {
+        base_url: endpoint.base_url.clone(),
+        base_url_variable: endpoint.base_url_variable.clone(),
+        key: endpoint.key_variables.iter().find_map(|name| ApiKey::new(variable(name)?, name.as_str())),
+        key_variables: endpoint.key_variables.clone(),
+        headers,
+    }
+}
+
+/// A vendor's prices apply at the vendor's own address. What another server charges, only the operator can know.
+fn price_source(
+    config: &DirectConfig,
+    name: &str,
+    endpoint: &ModelEndpoint,
+    vendor: Option<&VendorApiFacts>,
+) -> PriceSource {
+    let is_in = |list: &[String]| list.iter().any(|listed| listed == name);
+    match vendor {
+        _ if is_in(&config.free) => PriceSource::Free,
+        Some(vendor) if direct::is_at_host(&endpoint.base_url, vendor.host) => PriceSource::Vendor(vendor.name),
+        _ if !is_in(&config.vendor_prices) => PriceSource::Unknown,
+        Some(vendor) => PriceSource::Vendor(vendor.name),
+        None => PriceSource::Table,
+    }
 }
 
 /// The built-in ACP presets, with command lines from the configuration, and the operator's own agents.

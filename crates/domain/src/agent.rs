@@ -54,7 +54,7 @@ impl AgentSpec {
 }
 
 /// How a model API is called, and how its tool calls are executed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelOptions {
     pub tool_calling: ToolCalling,
@@ -71,10 +71,22 @@ pub struct ModelOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000000)]
     pub max_output_tokens: Option<u32>,
-    /// How much the model thinks before it answers. `null`: the model's default.
+    /// How much the answers vary. `null`: the model's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 2)]
+    pub temperature: Option<f64>,
+    /// The share of the most likely tokens that answers are taken from. `null`: the model's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0, maximum = 1)]
+    pub top_p: Option<f64>,
+    /// Texts that end an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 8)]
+    pub stop: Vec<String>,
+    /// How much the model reasons before it answers. `null`: the model's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
-    /// A fixed thinking budget in tokens, for Anthropic models that require one.
+    /// A fixed budget of tokens for reasoning, for models of Anthropic and Google that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1024, maximum = 200000)]
     pub thinking_budget_tokens: Option<u32>,
@@ -130,6 +142,9 @@ impl Default for ModelOptions {
             parallel: true,
             context_window: None,
             max_output_tokens: None,
+            temperature: None,
+            top_p: None,
+            stop: Vec::new(),
             thinking: None,
             thinking_budget_tokens: None,
         }
@@ -137,25 +152,42 @@ impl Default for ModelOptions {
 }
 
 impl ModelOptions {
-    /// Returns what is wrong with the options, if anything.
-    pub fn check(&self) -> Result<(), String> {
-        let within = |name: &str, value: Option<u32>, least: u32, most: u32| match value {
+    /// Returns the pointer of the first wrong option, and what is wrong with it.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let within = |pointer: &'static str, value: Option<u32>, least: u32, most: u32| match value {
             Some(value) if !(least..=most).contains(&value) => {
-                Err(format!("{name} is {value}; it must be {least} to {most}"))
+                let name = pointer.rsplit('/').next().unwrap_or_default();
+                Err((pointer, format!("{name} is {value}; it must be {least} to {most}")))
             }
             _ => Ok(()),
         };
-        within("context_window", self.context_window, 2048, 10_000_000)?;
-        within("max_output_tokens", self.max_output_tokens, 1, 1_000_000)?;
-        within("thinking_budget_tokens", self.thinking_budget_tokens, 1024, 200_000)?;
+        within("/model_options/context_window", self.context_window, 2048, 10_000_000)?;
+        within("/model_options/max_output_tokens", self.max_output_tokens, 1, 1_000_000)?;
+        within("/model_options/thinking_budget_tokens", self.thinking_budget_tokens, 1024, 200_000)?;
+        if self.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+            return Err(("/model_options/temperature", "temperature must be 0 to 2".into()));
+        }
+        if self.top_p.is_some_and(|top_p| !(top_p > 0.0 && top_p <= 1.0)) {
+            return Err(("/model_options/top_p", "top_p must be more than 0 and at most 1".into()));
+        }
+        let is_bad_stop = |stop: &String| stop.trim().is_empty() || stop.len() > MAX_STOP_BYTES;
+        if self.stop.len() > MAX_STOPS || self.stop.iter().any(is_bad_stop) {
+            let detail =
+                format!("stop takes at most {MAX_STOPS} texts of at most {MAX_STOP_BYTES} bytes, none of them blank");
+            return Err(("/model_options/stop", detail));
+        }
         match (self.context_window, self.max_output_tokens) {
-            (Some(window), Some(output)) if output >= window => {
-                Err(format!("max_output_tokens is {output}; it must be less than context_window, which is {window}"))
-            }
+            (Some(window), Some(output)) if output >= window => Err((
+                "/model_options/max_output_tokens",
+                format!("max_output_tokens is {output}; it must be less than context_window, which is {window}"),
+            )),
             _ => Ok(()),
         }
     }
 }
+
+const MAX_STOPS: usize = 8;
+const MAX_STOP_BYTES: usize = 200;
 
 /// Which tool calls are allowed, need approval, or are denied. Patterns are tool names with `*`; the first list that
 /// matches wins, in the order deny, ask, allow. A tool that matches no list needs approval.
@@ -231,8 +263,12 @@ mod tests {
             (r#"{"context_window":10}"#, "context_window"),
             (r#"{"context_window":4096,"max_output_tokens":4096}"#, "max_output_tokens"),
             (r#"{"thinking_budget_tokens":1}"#, "thinking_budget_tokens"),
+            (r#"{"temperature":-1}"#, "temperature"),
+            (r#"{"top_p":0}"#, "top_p"),
+            (r#"{"stop":[""]}"#, "stop"),
         ] {
-            assert!(read(wrong).unwrap().check().unwrap_err().contains(named), "{wrong}");
+            let (pointer, detail) = read(wrong).unwrap().check().unwrap_err();
+            assert!(detail.contains(named) && pointer.ends_with(named), "{wrong}: {pointer} {detail}");
         }
     }
 

@@ -32,6 +32,6 @@ pub use memory::MemoryHandle;
 pub use registry::ProviderRegistry;
 pub use turn::{
     AgentWorkspace, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection, Provider,
-    ProviderEvent, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture,
-    TurnOutcome, TurnRequest,
+    ProviderEvent, RefusedSetting, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent,
+    TurnFuture, TurnOutcome, TurnRequest,
 };

@@ -8,6 +8,7 @@ use domain::{
     mcp,
     message::ToolCall,
     owner::Owner,
+    prices::PriceSource,
     run::{Receipt, RunError},
     usage::{Cost, Usage},
 };
@@ -29,13 +30,18 @@ pub trait Provider: Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// Rejects settings that this provider does not support, when the agent is created rather than when it runs.
-    fn check(&self, _spec: &AgentSpec) -> Result<(), String> {
+    fn check(&self, _spec: &AgentSpec) -> Result<(), RefusedSetting> {
         Ok(())
     }
 
     /// Returns whether the provider uses an agent's `model_options`.
     fn supports_model_options(&self) -> bool {
         false
+    }
+
+    /// Whose prices apply to the model calls that the provider reports without a cost.
+    fn price_source(&self) -> PriceSource {
+        PriceSource::Table
     }
 
     /// Checks that this machine has what the provider needs.
@@ -55,6 +61,21 @@ pub trait Provider: Send + Sync + 'static {
     /// proof behind "cancelled". Dropping it must stop the work too, by force if need be. A closed event
     /// receiver means the same as [`TurnCommand::Interrupt`].
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture;
+}
+
+/// A setting of an agent that its provider does not support.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedSetting {
+    /// The JSON pointer of the setting.
+    pub pointer: &'static str,
+    /// The reason, and what to do.
+    pub detail: String,
+}
+
+impl From<&str> for RefusedSetting {
+    fn from(detail: &str) -> Self {
+        Self { pointer: "/provider", detail: detail.to_owned() }
+    }
 }
 
 /// What a provider can do; the API shows it and the UI adapts to it.
@@ -220,6 +241,11 @@ pub enum TurnEvent {
         usage: Usage,
         model: Option<String>,
         cost: Option<Cost>,
+    },
+    /// Tokens of a model call whose usage the vendor did not report, because the call was stopped or broke off.
+    EstimatedUsage {
+        usage: Usage,
+        model: Option<String>,
     },
     /// A notice that does not count as progress: it does not reset the provider's idle timeout.
     Status {

@@ -342,7 +342,7 @@ impl AppConfig {
             codex: CodexSection::read(from)?,
             acp: AcpSection::read(from)?,
             mcp: McpSection::read(from)?,
-            direct: DirectSection::read(from)?,
+            direct: DirectSection::read(from, &environment)?,
             environment,
             own_program: std::env::current_exe().map_err(AppConfigError::OwnProgram)?,
             keeper: PathBuf::from("/proc/self/exe"),

@@ -72,9 +72,10 @@ const ARGUMENTS: &str = "a list of arguments";
 const EGRESS: &str = "a list of addresses, networks such as 10.0.0.0/8, and host names";
 const VARIABLES: &str = "a list of names of environment variables";
 const AGENTS: &str = "a list of entries NAME = COMMAND LINE, with NAME of a-z, 0-9, _ and -, each name once and none of \
-                      scripted, claude_code, codex, anthropic and openai";
+                      scripted, claude_code, codex, anthropic, openai, openai_responses and google";
 /// Providers that are not ACP agents. They have their own sections.
-pub(super) const NON_ACP_PROVIDERS: [&str; 5] = ["scripted", "claude_code", "codex", "anthropic", "openai"];
+pub(super) const NON_ACP_PROVIDERS: [&str; 7] =
+    ["scripted", "claude_code", "codex", "anthropic", "openai", "openai_responses", "google"];
 
 impl AgentsSection {
     pub(super) fn read(from: &ConfigReader, working_dir: &Path) -> Result<Self, AppConfigError> {

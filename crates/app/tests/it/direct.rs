@@ -1,7 +1,7 @@
-//! Agents on bare model APIs, through the whole server, with doubles of both vendors.
+//! Agents on bare model APIs, through the whole server, with doubles of the vendors.
 
 use crate::endpoints::requests::{
-    RoomFollower, agent, data, journal, message_of, post, post_and_wait, post_text, room_of, wait_for_end,
+    RoomFollower, agent, data, get, journal, message_of, post, post_and_wait, post_text, room_of, wait_for_end,
 };
 use domain::{event::EventType, ids::RoomId, message::Part, run::RunStatus};
 use serde_json::{Value, json};
@@ -13,8 +13,10 @@ use testkit::{
     server::TestServer,
 };
 
-/// Each vendor's API, and a custom OpenAI-compatible endpoint.
-const PROVIDERS: [&str; 3] = ["anthropic", "openai", "local"];
+/// Each vendor's APIs, and a custom OpenAI-compatible endpoint.
+const PROVIDERS: [&str; 5] = ["anthropic", "openai", "openai_responses", "google", "local"];
+/// Those at a vendor.
+const VENDORS: [&str; 4] = ["anthropic", "openai", "openai_responses", "google"];
 
 struct DirectFixture {
     models: ModelDouble,
@@ -27,16 +29,22 @@ impl DirectFixture {
     }
 
     async fn open_with(database: TestDatabase, key: &str) -> Self {
+        Self::open_with_settings(database, key, &[]).await
+    }
+
+    async fn open_with_settings(database: TestDatabase, key: &str, more: &[(&str, &str)]) -> Self {
         let models = ModelDouble::start().await.unwrap();
         let (plain, openai) = (models.url(), format!("{}/v1", models.url()));
         let local = format!("local = {openai}");
         let settings = [
             ("anthropic.base_url", plain.as_str()),
             ("openai.base_url", openai.as_str()),
+            ("google.base_url", plain.as_str()),
             ("openai.endpoints", local.as_str()),
             ("direct.retries", "2"),
         ];
-        let environment = [("ANTHROPIC_API_KEY", key), ("OPENAI_API_KEY", key)];
+        let settings = [&settings[..], more].concat();
+        let environment = [("ANTHROPIC_API_KEY", key), ("OPENAI_API_KEY", key), ("GEMINI_API_KEY", key)];
         let server = TestServer::start_with_environment(database, &settings, &environment).await;
         Self { models, server }
     }
@@ -79,7 +87,9 @@ async fn text_thinking_and_history() {
         assert_eq!(fixture.answer_to(room, "!count 3").await, "1 2 3");
         let run = post_and_wait(fixture.api(), room, "!think one two").await;
         let message = message_of(fixture.api(), &run).await;
-        assert_eq!((message.thinking.as_str(), message.text.as_str()), ("one two", "The answer is 42."));
+        // The doubles of OpenAI's Responses and of Gemini put a title first, as their originals do.
+        assert!(message.thinking.ends_with("one two"), "{provider}: {}", message.thinking);
+        assert_eq!(message.text, "The answer is 42.", "{provider}");
         let recalled = fixture.answer_to(room, "!recall").await;
         assert!(recalled.starts_with("I remember 3 user texts: \"!count 3\", \"!think one two\""), "{recalled}");
         let asked = fixture.models.requests();
@@ -134,7 +144,7 @@ async fn xml_calls_are_executed_and_hidden() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transient_errors_are_retried_with_a_status() {
     let fixture = DirectFixture::open().await;
-    for provider in ["anthropic", "openai"] {
+    for provider in VENDORS {
         for (prompt, said) in [
             ("!fail-once 429 a", "Recovered after a failure."),
             ("!fail-once 529 b", "Recovered after a failure."),
@@ -152,7 +162,8 @@ async fn transient_errors_are_retried_with_a_status() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn permanent_errors_fail_and_keep_the_partial_text() {
     let fixture = DirectFixture::open().await;
-    for (provider, code) in [("anthropic", "model_overloaded"), ("openai", "model_failed")] {
+    for provider in VENDORS {
+        let code = if provider == "anthropic" { "model_overloaded" } else { "model_failed" };
         let room = fixture.room(provider, json!({})).await;
         let run = post_and_wait(fixture.api(), room, "!midfail").await;
         assert_eq!(run.status, RunStatus::Failed);
@@ -163,14 +174,19 @@ async fn permanent_errors_fail_and_keep_the_partial_text() {
         assert_eq!(run.error.unwrap().code, "model_refused");
     }
     let refused = fixture.models.requests().iter().filter(|request| request.prompt == "!fail 400").count();
-    assert_eq!(refused, 2, "an invalid request must not be retried");
+    assert_eq!(refused, VENDORS.len(), "an invalid request must not be retried");
     fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_key_fails_at_once_and_is_not_leaked() {
     let fixture = DirectFixture::open_with(TestDatabase::sqlite(), "bad-key").await;
-    for (provider, variable) in [("anthropic", "ANTHROPIC_API_KEY"), ("openai", "OPENAI_API_KEY")] {
+    for (provider, variable) in [
+        ("anthropic", "ANTHROPIC_API_KEY"),
+        ("openai", "OPENAI_API_KEY"),
+        ("openai_responses", "OPENAI_API_KEY"),
+        ("google", "GEMINI_API_KEY"),
+    ] {
         let room = fixture.room(provider, json!({})).await;
         let run = post_and_wait(fixture.api(), room, "hello").await;
         let error = run.error.unwrap();
@@ -179,27 +195,125 @@ async fn bad_key_fails_at_once_and_is_not_leaked() {
         let journal = journal(fixture.api(), room).await;
         assert!(statuses(&journal).is_empty() && journal.iter().all(|event| !event.json.contains("bad-key")));
     }
-    assert_eq!(fixture.models.requests().len(), 2);
+    assert_eq!(fixture.models.requests().len(), VENDORS.len());
     fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cancel_closes_the_connection() {
-    let fixture = DirectFixture::open().await;
-    for provider in ["anthropic", "openai"] {
-        let room = fixture.room(provider, json!({})).await;
+async fn cancel_closes_the_connection_and_costs_what_was_used() {
+    let prices = [("direct.vendor_prices", "anthropic,openai,openai_responses,google")];
+    let fixture = DirectFixture::open_with_settings(TestDatabase::sqlite(), "test-key", &prices).await;
+    for (provider, model) in [
+        ("anthropic", "claude-sonnet-4-5"),
+        ("openai", "gpt-5"),
+        ("openai_responses", "gpt-5"),
+        ("google", "gemini-2.5-pro"),
+    ] {
+        let room = fixture.room(provider, json!({"model": model})).await;
         let mut follower = RoomFollower::start(fixture.api(), room).await;
-        let prompt = format!("!slow 100000 20\n{provider}");
+        let prompt = format!("!slow 100000 20\nto {provider}");
         let run = post_text(fixture.api(), room, &prompt).await;
         follower.first_delta(run).await;
         let cancelled = fixture.api().cancel_run(run).await.unwrap();
         assert_eq!(cancelled.status, RunStatus::Cancelled);
         let gone = fixture.models.wait_for(crate::DEADLINE, |request| {
-            request.prompt.contains(provider) && request.progress() == AnswerProgress::ClientDisconnected
+            request.prompt.ends_with(&format!("to {provider}"))
+                && request.progress() == AnswerProgress::ClientDisconnected
         });
         gone.await.expect("the connection is closed");
-        let message = message_of(fixture.api(), &fixture.api().run(run).await.unwrap()).await;
+        let run = fixture.api().run(run).await.unwrap();
+        let message = message_of(fixture.api(), &run).await;
         assert!(message.text.starts_with("word0 "), "{}", message.text);
+        // Neither of OpenAI's APIs reports the usage of an answer that is stopped, and Anthropic's only that of the prompt.
+        let used =
+            journal(fixture.api(), room).await.into_iter().filter(|event| event.kind == EventType::UsageReported);
+        let used: Vec<Value> = used.map(|event| data(&event)).collect();
+        assert_eq!(used.len(), 1, "{provider}: {used:?}");
+        assert_eq!(used[0]["is_estimated"] == true, provider != "google", "{provider}: {used:?}");
+        let tokens = run.usage;
+        assert!(
+            tokens.input_tokens > 0 && tokens.output_tokens * 7 >= message.text.len() as u64,
+            "{provider}: {tokens:?}"
+        );
+        assert!(run.cost.is_some_and(|cost| cost.as_nanos() > 0), "{provider}: {:?}", run.cost);
+    }
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reasoning_is_sent_back_with_the_calls_that_it_led_to() {
+    let fixture = DirectFixture::open().await;
+    for provider in ["openai_responses", "google"] {
+        let room = fixture.room(provider, json!({})).await;
+        fixture.answer_to(room, "!think about it\n!call current_time").await;
+        let asked = fixture.models.requests().pop().unwrap().body.clone();
+        if provider == "google" {
+            let part =
+                &asked["contents"][1]["parts"].as_array().unwrap().iter().find(|part| part["functionCall"].is_object());
+            assert_eq!(part.unwrap()["thoughtSignature"], "ZG91Ymxl", "{asked}");
+        } else {
+            let kinds: Vec<&str> =
+                asked["input"].as_array().unwrap().iter().filter_map(|it| it["type"].as_str()).collect();
+            assert_eq!(kinds, ["message", "reasoning", "message", "function_call", "function_call_output"], "{asked}");
+            assert_eq!(asked["input"][1]["encrypted_content"], "ZG91Ymxl");
+            assert_eq!((&asked["store"], &asked["include"][0]), (&json!(false), &json!("reasoning.encrypted_content")));
+        }
+    }
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_costs_what_its_server_is_known_to_charge() {
+    let settings = [("direct.vendor_prices", "openai"), ("direct.free", "local")];
+    let fixture = DirectFixture::open_with_settings(TestDatabase::sqlite(), "test-key", &settings).await;
+    // `openai_responses` is at an address of which nothing is known.
+    for (provider, expected) in [("openai", None), ("local", Some(Some(0))), ("openai_responses", Some(None))] {
+        let room = fixture.room(provider, json!({"model": "gpt-5"})).await;
+        let run = post_and_wait(fixture.api(), room, "!count 3").await;
+        let cost = run.cost.map(domain::usage::Cost::as_nanos);
+        match expected {
+            Some(expected) => assert_eq!(cost, expected, "{provider}"),
+            None => assert!(cost.is_some_and(|cost| cost > 0), "{provider}: {cost:?}"),
+        }
+    }
+    fixture.close().await;
+}
+
+/// The variables of the vendors' SDKs, which their programs read too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn variables_of_the_sdks_set_addresses_keys_and_headers() {
+    let models = ModelDouble::start().await.unwrap();
+    let (plain, openai) = (models.url(), format!("{}/v1/", models.url()));
+    let environment = [
+        ("ANTHROPIC_BASE_URL", plain.as_str()),
+        ("ANTHROPIC_AUTH_TOKEN", "token-of-a-gateway"),
+        ("ANTHROPIC_CUSTOM_HEADERS", "X-Team: blue\nX-Room: one"),
+        ("OPENAI_BASE_URL", openai.as_str()),
+        ("OPENAI_API_KEY", "key-of-openai"),
+        ("OPENAI_ORG_ID", "org-1"),
+        ("GOOGLE_GEMINI_BASE_URL", plain.as_str()),
+        ("GOOGLE_API_KEY", "key-of-google"),
+    ];
+    let server = TestServer::start_with_environment(TestDatabase::sqlite(), &[], &environment).await;
+    let fixture = DirectFixture { models, server };
+    for (provider, key, header) in [
+        ("anthropic", "token-of-a-gateway", ("x-team", "blue")),
+        ("openai", "key-of-openai", ("openai-organization", "org-1")),
+        ("openai_responses", "key-of-openai", ("openai-organization", "org-1")),
+        ("google", "key-of-google", ("x-goog-api-key", "key-of-google")),
+    ] {
+        let room = fixture.room(provider, json!({})).await;
+        assert_eq!(fixture.answer_to(room, "!count 2").await, "1 2");
+        let asked = fixture.models.requests().pop().unwrap();
+        assert_eq!(asked.key.as_deref(), Some(key), "{provider}");
+        assert_eq!(asked.headers.get(header.0).map(String::as_str), Some(header.1), "{provider}");
+    }
+    let listed = get(fixture.api(), "/api/providers").await.expect_status(200).to_string();
+    for source in ["ANTHROPIC_BASE_URL", "headers from ANTHROPIC_AUTH_TOKEN", "key from GOOGLE_API_KEY"] {
+        assert!(listed.contains(source), "{listed}");
+    }
+    for secret in ["token-of-a-gateway", "key-of-openai", "key-of-google", "blue"] {
+        assert!(!listed.contains(secret), "{listed}");
     }
     fixture.close().await;
 }
@@ -277,10 +391,46 @@ async fn invalid_settings_are_rejected_on_create() {
     let options = json!({"tool_calling": "xml"});
     let scripted = make(json!({"name": "b", "provider": "scripted", "model_options": options})).await;
     assert_eq!(scripted.expect_problem(422, "unprocessable")["pointer"], "/model_options");
-    let wrong = json!({"context_window": 1});
-    make(json!({"name": "c", "provider": "openai", "model": "m", "model_options": wrong}))
-        .await
-        .expect_problem(422, "unprocessable");
+    for (provider, wrong, pointer) in [
+        ("openai", json!({"context_window": 1}), "/model_options/context_window"),
+        ("openai", json!({"temperature": 3}), "/model_options/temperature"),
+        ("anthropic", json!({"temperature": 1.5}), "/model_options/temperature"),
+        ("openai_responses", json!({"stop": ["END"]}), "/model_options/stop"),
+        ("google", json!({"thinking": "low", "thinking_budget_tokens": 2048}), "/model_options/thinking_budget_tokens"),
+        ("codex", json!({"temperature": 0.5}), "/model_options"),
+    ] {
+        let refused = make(json!({"name": "c", "provider": provider, "model": "m", "model_options": wrong})).await;
+        assert_eq!(refused.expect_problem(422, "unprocessable")["pointer"], pointer, "{provider} {wrong}");
+    }
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_reach_every_api_under_its_own_names() {
+    let fixture = DirectFixture::open().await;
+    let options = json!({"top_p": 0.5, "max_output_tokens": 500, "stop": ["END"]});
+    for (provider, options, expected) in [
+        ("anthropic", options.clone(), json!({"top_p": 0.5, "max_tokens": 500, "stop_sequences": ["END"]})),
+        ("openai", options.clone(), json!({"top_p": 0.5, "max_tokens": 500, "stop": ["END"]})),
+        (
+            "openai_responses",
+            json!({"temperature": 0.5, "max_output_tokens": 500, "thinking": "low"}),
+            json!({"temperature": 0.5, "max_output_tokens": 500, "reasoning": {"effort": "low", "summary": "auto"}}),
+        ),
+        (
+            "google",
+            json!({"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 500, "stop": ["END"], "thinking": "high"}),
+            json!({"generationConfig": {"temperature": 0.5, "topP": 0.9, "maxOutputTokens": 500, "stopSequences": ["END"],
+                                        "thinkingConfig": {"includeThoughts": true, "thinkingLevel": "high"}}}),
+        ),
+    ] {
+        let room = fixture.room(provider, json!({"model_options": options})).await;
+        fixture.answer_to(room, "hello").await;
+        let asked = fixture.models.requests().pop().unwrap().body.clone();
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&asked[key], value, "{provider}: {key} of {asked}");
+        }
+    }
     fixture.close().await;
 }
 

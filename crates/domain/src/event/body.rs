@@ -305,11 +305,15 @@ pub struct UsageReported {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_nanos: Option<i64>,
     pub model: Option<String>,
+    /// The API reported nothing, because its answer was stopped or broke off. The tokens are estimated, rather too high than
+    /// too low.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimated: bool,
 }
 
 impl UsageReported {
     pub fn new(usage: Usage, cost: Option<Cost>, model: Option<String>) -> Self {
-        Self { usage, cost, cost_nanos: cost.map(Cost::as_nanos), model }
+        Self { usage, cost, cost_nanos: cost.map(Cost::as_nanos), model, is_estimated: false }
     }
 }
 

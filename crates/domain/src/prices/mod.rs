@@ -2,6 +2,7 @@
 //! cost of a run is the sum of its calls, in `fold`.
 //!
 //! It must never guess. A name that does not clearly mean one model at one price is unknown, and its cost is `None`.
+//! [`PriceSource`] says whose prices a provider's calls are charged at: the same name at another address may be another model.
 //! `names` matches names, `rate` computes costs; the data and its export script are in `crates/domain/prices`.
 
 mod names;
@@ -37,6 +38,34 @@ pub fn find(model: &str) -> Option<&'static ModelPrice> {
     let table = &*TABLE;
     let index = names::find(model, &table.exact, &table.stems)?;
     table.models.get(index)
+}
+
+/// Whose prices apply to the model calls of a provider.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PriceSource {
+    /// Every vendor of the table, by the model's name: the provider's program may call any of them.
+    #[default]
+    Table,
+    /// One vendor of the table.
+    Vendor(&'static str),
+    /// Nobody knows what the calls cost.
+    Unknown,
+    /// The operator says that the calls cost nothing.
+    Free,
+}
+
+impl PriceSource {
+    /// Returns the cost of one model call now, or `None` if it is not known.
+    pub fn cost(self, model: Option<&str>, usage: &Usage) -> Option<Cost> {
+        let found = || find(model?);
+        match self {
+            Self::Table => found(),
+            Self::Vendor(vendor) => found().filter(|price| price.vendor() == vendor),
+            Self::Unknown => None,
+            Self::Free => return Some(Cost::ZERO),
+        }
+        .map(|price| price.cost(usage))
+    }
 }
 
 /// The source and date of the table, such as `genai-prices 0.2.1, 2026-11-15`.
@@ -102,8 +131,11 @@ static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, find, version};
-    use crate::{time::Timestamp, usage::Usage};
+    use super::{PriceSource, TABLE, find, version};
+    use crate::{
+        time::Timestamp,
+        usage::{Cost, Usage},
+    };
     use std::collections::HashSet;
 
     /// 2026-11-15T12:00:00Z and 2026-12-01T00:00:00Z, on both sides of an announced price.
@@ -168,6 +200,27 @@ mod tests {
         let one = usage(1, 1, 0, 0);
         assert_eq!(argon.cost_at(&one, NOVEMBER).as_nanos(), 2_000 + 10_000);
         assert_eq!(argon.cost_at(&one, DECEMBER).as_nanos(), 4_000 + 20_000);
+    }
+
+    #[test]
+    fn a_price_depends_on_who_sells_the_model() {
+        let one = usage(1, 1, 1, 0);
+        let sonnet = PriceSource::Table.cost(Some("claude-sonnet-4-5"), &one);
+        assert_eq!(sonnet.map(Cost::as_nanos), Some(3_000 + 15_000 + 300));
+        for (source, model, expected) in [
+            (PriceSource::Vendor("anthropic"), Some("claude-sonnet-4-5"), sonnet),
+            (PriceSource::Vendor("openai"), Some("claude-sonnet-4-5"), None),
+            (PriceSource::Vendor("openai"), Some("gpt-5"), Some(Cost::from_nanos(11_375))),
+            // $0.30 in, $2.50 out, $0.03 cache read.
+            (PriceSource::Vendor("google"), Some("gemini-2.5-flash"), Some(Cost::from_nanos(300 + 2_500 + 30))),
+            (PriceSource::Vendor("google"), Some("gpt-5"), None),
+            (PriceSource::Unknown, Some("gpt-5"), None),
+            (PriceSource::Free, Some("gpt-5"), Some(Cost::ZERO)),
+            (PriceSource::Free, None, Some(Cost::ZERO)),
+            (PriceSource::Table, None, None),
+        ] {
+            assert_eq!(source.cost(model, &one), expected, "{source:?} {model:?}");
+        }
     }
 
     #[test]

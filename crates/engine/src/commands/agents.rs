@@ -9,6 +9,7 @@ use domain::{
     owner::Owner,
     permission::Permission,
 };
+use providers::RefusedSetting;
 use store::IdempotentRequest;
 
 /// The maximum length of a list of names, and of a name in it.
@@ -99,7 +100,8 @@ impl Engine {
                 format!("the provider {} has its own settings for models; leave model_options out", spec.provider);
             return Err(EngineError::Refused { pointer: "/model_options", detail });
         }
-        provider.check(spec).map_err(|detail| EngineError::Refused { pointer: "/provider", detail })
+        let refused = |RefusedSetting { pointer, detail }| EngineError::Refused { pointer, detail };
+        provider.check(spec).map_err(refused)
     }
 }
 

@@ -62,7 +62,8 @@ fn is_progress(event: &TurnEvent) -> bool {
         | TurnEvent::ToolResult { .. }
         | TurnEvent::Approval { .. }
         | TurnEvent::ApprovalWithdrawn { .. }
-        | TurnEvent::Usage { .. } => true,
+        | TurnEvent::Usage { .. }
+        | TurnEvent::EstimatedUsage { .. } => true,
         TurnEvent::Status { .. }
         | TurnEvent::Waiting { .. }
         | TurnEvent::Session { .. }

@@ -24,6 +24,7 @@ use domain::{
     ids::{MessageId, RoomId, RunId},
     message::Message,
     owner::Owner,
+    prices::PriceSource,
     run::{Run, RunError, RunStatus},
     time::Timestamp,
 };
@@ -186,6 +187,7 @@ async fn start_turn(
     let user = message.author.user_id();
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
     // a second start of the run (invariant 12).
+    let prices = prepared.as_ref().map_or_else(|_| PriceSource::default(), |turn| turn.provider.price_source());
     let (turn, agent, session_marks, known_seq, notices) = match prepared {
         Ok(PreparedTurn { provider, request, session_marks, known_seq, notices }) => {
             // Includes the settings that its skills add.
@@ -209,6 +211,7 @@ async fn start_turn(
         tools: agent.spec.tools.clone(),
         remembered: remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.rule).collect(),
         model: agent.spec.model.clone(),
+        prices,
         started_at: started.started_at,
     };
     metrics::counter!("greenroom_runs_started_total").increment(1);

@@ -94,6 +94,7 @@ impl RunEnd {
             tools: domain::agent::ToolPolicy::default(),
             remembered: Vec::new(),
             model: run.model.clone(),
+            prices: domain::prices::PriceSource::default(),
             started_at: started.map_or(run.created_at, |started| started.started_at),
         };
         let mut machine = TurnMachine::from_events(settings, &bodies);

@@ -13,10 +13,10 @@ use domain::{
     ids::{ApprovalId, MessageId},
     limits::{Limit, Limits},
     message::MessageStatus,
-    prices,
+    prices::PriceSource,
     run::{RunError, RunStatus},
     time::Timestamp,
-    usage::Cost,
+    usage::{Cost, Usage},
 };
 use providers::{ProviderEvent, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::{Value, json};
@@ -36,6 +36,8 @@ pub(crate) struct TurnSettings {
     pub remembered: Vec<RememberedRule>,
     /// The agent's model, for prices when the provider does not name one.
     pub model: Option<String>,
+    /// For calls that the provider reports without a cost.
+    pub prices: PriceSource,
     pub started_at: Timestamp,
 }
 
@@ -314,11 +316,9 @@ impl TurnMachine {
                 }
                 ApprovalResolved::expired(id).into()
             }
-            TurnEvent::Usage { usage, model, cost } => {
-                self.is_calling = false;
-                let model = model.or_else(|| self.settings.model.clone());
-                let priced = || model.as_deref().and_then(prices::find).map(|price| price.cost(&usage));
-                UsageReported::new(usage, cost.or_else(priced).map(domain::usage::Cost::of_a_call), model).into()
+            TurnEvent::Usage { usage, model, cost } => self.usage(usage, model, cost).into(),
+            TurnEvent::EstimatedUsage { usage, model } => {
+                UsageReported { is_estimated: true, ..self.usage(usage, model, None) }.into()
             }
             TurnEvent::Status { status, message } | TurnEvent::Waiting { status, message } => {
                 Status::new(status, message).into()
@@ -335,6 +335,13 @@ impl TurnMachine {
         };
         self.count_output(&body, raw.as_deref(), effects);
         self.append(body, raw, effects);
+    }
+
+    fn usage(&mut self, usage: Usage, model: Option<String>, cost: Option<Cost>) -> UsageReported {
+        self.is_calling = false;
+        let model = model.or_else(|| self.settings.model.clone());
+        let cost = cost.or_else(|| self.settings.prices.cost(model.as_deref(), &usage));
+        UsageReported::new(usage, cost.map(Cost::of_a_call), model)
     }
 
     /// Questions always go to a person: neither the policy's `allow` nor a remembered tool answers them.

@@ -23,6 +23,7 @@ fn settings(limits: Limits) -> TurnSettings {
         tools: ToolPolicy { allow: vec!["read*".into()], ask: Vec::new(), deny: vec!["drop*".into()] },
         remembered: Vec::new(),
         model: None,
+        prices: domain::prices::PriceSource::Table,
         started_at: Timestamp::from_millis(1_000),
     }
 }

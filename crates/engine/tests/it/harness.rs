@@ -16,8 +16,8 @@ use engine::{
 };
 use providers::{
     AgentWorkspace, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection, Provider,
-    ProviderRegistry, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture,
-    TurnOutcome, TurnRequest,
+    ProviderRegistry, RefusedSetting, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent,
+    TurnFuture, TurnOutcome, TurnRequest,
     host_tools::{self, HostTools},
 };
 use std::{
@@ -132,7 +132,7 @@ impl Provider for ManualProvider {
         self.can
     }
 
-    fn check(&self, spec: &AgentSpec) -> Result<(), String> {
+    fn check(&self, spec: &AgentSpec) -> Result<(), RefusedSetting> {
         match spec.model.as_deref() {
             Some("impossible") => Err("this provider has no such model".into()),
             _ => Ok(()),

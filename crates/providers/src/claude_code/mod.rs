@@ -23,7 +23,8 @@ mod turn;
 mod wire;
 
 use crate::{
-    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Provider, TurnChannel, TurnFuture, TurnRequest,
+    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Provider, RefusedSetting, TurnChannel, TurnFuture,
+    TurnRequest,
     crash_breaker::CrashBreaker,
     pool::{self, ConversationKey, PoolLimits, ProcessPool},
     program::AgentProgram,
@@ -97,7 +98,7 @@ impl Provider for ClaudeCodeProvider {
         Capabilities { resume: true, steer: false, approvals: true, thinking: true, mcp: true, skills: true }
     }
 
-    fn check(&self, spec: &AgentSpec) -> Result<(), String> {
+    fn check(&self, spec: &AgentSpec) -> Result<(), RefusedSetting> {
         match &spec.model {
             Some(model) if model.trim().is_empty() || model.chars().any(char::is_control) => {
                 Err("model: give the name of a model, such as `sonnet`, or leave it out for the default".into())

@@ -1,6 +1,7 @@
 //! The HTTP client of the model APIs: a request out, a stream in. Dropping the stream closes the connection.
 
 use super::{
+    access::{ApiAccess, is_local},
     retry,
     wire::{
         AnswerParser, AnswerPiece, ModelApiKind,
@@ -11,7 +12,6 @@ use domain::mcp::{McpSecrets, url_without_secrets};
 use reqwest::{StatusCode, header, redirect::Policy};
 use serde_json::Value;
 use std::{
-    fmt,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -20,25 +20,6 @@ use workbench::outside::{self, OutsideSource};
 
 /// The API version that `wire::anthropic` implements.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-
-/// An API key. It is never shown (invariant 17).
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    /// `None` if the text cannot be a key.
-    pub fn new(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let is_usable = !text.is_empty() && text.chars().all(|letter| letter.is_ascii_graphic());
-        is_usable.then(|| Self(text.to_owned()))
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[redacted]")
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlines {
@@ -56,18 +37,15 @@ pub struct ModelClient(Arc<ModelClientInner>);
 #[derive(Debug)]
 struct ModelClientInner {
     api: ModelApiKind,
-    /// Without a trailing slash.
-    base_url: String,
-    key: Option<ApiKey>,
+    access: ApiAccess,
     deadlines: Deadlines,
     /// Created on first use, because it reads the machine's certificates.
     http: OnceLock<Result<reqwest::Client, String>>,
 }
 
 impl ModelClient {
-    pub fn new(api: ModelApiKind, base_url: &str, key: Option<ApiKey>, deadlines: Deadlines) -> Self {
-        let base_url = base_url.trim_end_matches('/').to_owned();
-        Self(Arc::new(ModelClientInner { api, base_url, key, deadlines, http: OnceLock::new() }))
+    pub fn new(api: ModelApiKind, access: ApiAccess, deadlines: Deadlines) -> Self {
+        Self(Arc::new(ModelClientInner { api, access, deadlines, http: OnceLock::new() }))
     }
 
     fn http(&self) -> Result<&reqwest::Client, ModelFailure> {
@@ -81,7 +59,7 @@ impl ModelClient {
                 .redirect(Policy::none())
                 .tcp_nodelay(true)
                 .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")));
-            if is_local(&inner.base_url) {
+            if is_local(&inner.access.base_url) {
                 builder = builder.no_proxy();
             }
             builder.build().map_err(|error| error.to_string())
@@ -93,34 +71,37 @@ impl ModelClient {
     }
 
     /// Sends a request, and returns when the answer starts.
-    pub async fn start_answer(&self, body: Value) -> Result<AnswerStream, ModelFailure> {
-        self.begin(body).await.map_err(|failure| self.redact_key(failure))
+    pub async fn start_answer(&self, model: &str, body: Value) -> Result<AnswerStream, ModelFailure> {
+        self.begin(model, body).await.map_err(|failure| self.redact_key(failure))
     }
 
     /// Some gateways repeat the key in their error message, which is shown in the room.
     fn redact_key(&self, mut failure: ModelFailure) -> ModelFailure {
-        let key = self.0.key.iter().map(|ApiKey(key)| key.as_str());
-        failure.message = McpSecrets::default().with(key).redact(failure.message);
+        failure.message = McpSecrets::default().with(self.0.access.secrets()).redact(failure.message);
         failure
     }
 
-    async fn begin(&self, body: Value) -> Result<AnswerStream, ModelFailure> {
-        let ModelClientInner { api, base_url, key, deadlines, .. } = &*self.0;
-        let path = match api {
-            ModelApiKind::Messages => "v1/messages",
-            ModelApiKind::Chat => "chat/completions",
-        };
-        let mut request =
-            self.http()?.post(format!("{base_url}/{path}")).header(header::ACCEPT, "text/event-stream").json(&body);
+    async fn begin(&self, model: &str, body: Value) -> Result<AnswerStream, ModelFailure> {
+        let ModelClientInner { api, access, deadlines, .. } = &*self.0;
+        let base_url = access.base_url.as_str();
+        let url = url(*api, base_url, model).ok_or_else(|| {
+            let message = format!("the model's API at {} is not a valid address", url_without_secrets(base_url));
+            ModelFailure::new(ModelFailureKind::Refused, message)
+        })?;
+        let mut request = self.http()?.post(url).header(header::ACCEPT, "text/event-stream").json(&body);
         drop(body);
         if *api == ModelApiKind::Messages {
             request = request.header("anthropic-version", ANTHROPIC_VERSION);
         }
-        request = match (api, key) {
-            (ModelApiKind::Messages, Some(ApiKey(key))) => request.header("x-api-key", key),
-            (ModelApiKind::Chat, Some(ApiKey(key))) => request.bearer_auth(key),
+        request = match (api, &access.key) {
             (_, None) => request,
+            (ModelApiKind::Messages, Some(key)) => request.header("x-api-key", key.expose()),
+            (ModelApiKind::Gemini, Some(key)) => request.header("x-goog-api-key", key.expose()),
+            (ModelApiKind::Chat | ModelApiKind::Responses, Some(key)) => request.bearer_auth(key.expose()),
         };
+        for header in &access.headers {
+            request = request.header(&header.name, &header.value);
+        }
         let response = match timeout(deadlines.first_byte, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(send_failure(&error, base_url)),
@@ -184,6 +165,28 @@ impl AnswerStream {
     }
 }
 
+/// The address of a request. A model's name is never more than a segment of the path.
+fn url(api: ModelApiKind, base_url: &str, model: &str) -> Option<reqwest::Url> {
+    let mut url = reqwest::Url::parse(base_url).ok()?;
+    let segments: Vec<String> = match api {
+        ModelApiKind::Messages => vec!["v1".into(), "messages".into()],
+        ModelApiKind::Chat => vec!["chat".into(), "completions".into()],
+        ModelApiKind::Responses => vec!["responses".into()],
+        ModelApiKind::Gemini => {
+            let (kind, name) = match model.split_once('/') {
+                Some((kind @ ("models" | "tunedModels"), name)) => (kind, name),
+                _ => ("models", model),
+            };
+            vec!["v1beta".into(), kind.into(), format!("{name}:streamGenerateContent")]
+        }
+    };
+    url.path_segments_mut().ok()?.pop_if_empty().extend(segments);
+    if api == ModelApiKind::Gemini {
+        url.query_pairs_mut().append_pair("alt", "sse");
+    }
+    Some(url)
+}
+
 fn header_of<'a>(response: &'a reqwest::Response, name: &str) -> Option<&'a str> {
     response.headers().get(name).and_then(|value| value.to_str().ok())
 }
@@ -204,39 +207,31 @@ fn send_failure(error: &reqwest::Error, base_url: &str) -> ModelFailure {
     ModelFailure::new(kind, format!("the model's API at {} {what}", url_without_secrets(base_url)))
 }
 
-/// Returns whether the URL is on this machine.
-pub fn is_local(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{ApiKey, is_local};
+    use super::{ModelApiKind, url};
 
     #[test]
-    fn loopback_urls_are_local() {
-        for local in
-            ["http://127.0.0.1:11434/v1", "http://localhost:1234", "http://[::1]:8000/v1", "http://user@127.1.2.3/"]
-        {
-            assert!(is_local(local), "{local}");
+    fn a_request_goes_beneath_the_base_address() {
+        for (api, base, model, expected) in [
+            (ModelApiKind::Messages, "https://a.example", "m", "https://a.example/v1/messages"),
+            (ModelApiKind::Chat, "https://a.example/v1/?x=1", "m", "https://a.example/v1/chat/completions?x=1"),
+            (ModelApiKind::Responses, "https://a.example/v1", "m", "https://a.example/v1/responses"),
+            (
+                ModelApiKind::Gemini,
+                "https://a.example",
+                "models/gemini-x",
+                "https://a.example/v1beta/models/gemini-x:streamGenerateContent?alt=sse",
+            ),
+            (
+                ModelApiKind::Gemini,
+                "https://a.example/p",
+                "../x?key=1#y",
+                "https://a.example/p/v1beta/models/..%2Fx%3Fkey=1%23y:streamGenerateContent?alt=sse",
+            ),
+        ] {
+            assert_eq!(url(api, base, model).unwrap().as_str(), expected);
         }
-        for other in ["https://api.openai.com/v1", "http://localhost.example.org", "http://127.0.0.1.example.org/", "x"]
-        {
-            assert!(!is_local(other), "{other}");
-        }
-    }
-
-    #[test]
-    fn invariant_17_secrets_stay_a_key_is_not_shown() {
-        let key = ApiKey::new(" sk-secret\n").unwrap();
-        assert!(!format!("{key:?}").contains("secret"));
-        assert!(ApiKey::new("  ").is_none() && ApiKey::new("two words").is_none() && ApiKey::new("a\u{1}").is_none());
+        assert!(url(ModelApiKind::Chat, "data:text", "m").is_none());
     }
 }

@@ -20,7 +20,7 @@ pub enum AssistantBlock {
         text: String,
         signature: String,
     },
-    /// Thinking that the vendor has encrypted.
+    /// Thinking that the vendor has encrypted, in the form in which its API expects it back.
     RedactedThinking(String),
     ToolCall(ModelToolCall),
 }
@@ -31,6 +31,8 @@ pub struct ModelToolCall {
     /// Greenroom's name of the tool.
     pub name: String,
     pub input: Map<String, Value>,
+    /// The vendor's signature of the thinking that led to the call, sent back with it.
+    pub signature: Option<String>,
     /// Set if the call could not be parsed.
     pub malformed: Option<MalformedCall>,
 }

@@ -1,14 +1,16 @@
-//! Agents directly on a model API: Anthropic's Messages, or chat completions of OpenAI and compatible servers, with our
-//! own tool loop and tools.
+//! Agents directly on a model API: Anthropic's Messages, OpenAI's Responses, chat completions of OpenAI and compatible
+//! servers, or Google's Gemini API, with our own tool loop and tools.
 //!
-//! `wire` encodes and decodes the two APIs and is pure, `client` sends the requests. `tool_loop` is a pure state
+//! `wire` encodes and decodes the APIs and is pure, `client` sends the requests, with what `access` says. `tool_loop` is a pure state
 //! machine, `turn` runs its effects. `tools` are the tools of such an agent; `xml` is the call syntax for models
 //! without native tool calls. Nothing is stored between turns: the conversation is in the room.
 
+mod access;
 mod client;
 mod conversation;
 mod prompt;
 mod retry;
+mod settings;
 mod skills;
 #[cfg(test)]
 mod testing;
@@ -20,26 +22,28 @@ mod turn;
 mod wire;
 pub mod xml;
 
-pub use client::{ApiKey, Deadlines, is_local};
+pub use access::{ApiAccess, ApiHeader, ApiKey, is_at_host, is_local};
+pub use client::Deadlines;
 pub use conversation::ToolResultContent;
 pub use tool_loop::ToolCallOutcome;
 pub use wire::ModelApiKind;
 
-use crate::{Capabilities, InspectFuture, Inspection, Provider, TurnChannel, TurnFuture, TurnRequest};
+use crate::{Capabilities, InspectFuture, Inspection, Provider, RefusedSetting, TurnChannel, TurnFuture, TurnRequest};
 use client::ModelClient;
-use domain::{agent::AgentSpec, mcp::url_without_secrets};
+use domain::{agent::AgentSpec, mcp::url_without_secrets, prices::PriceSource};
 use std::sync::Arc;
 use tools::McpToolbox;
+
+/// Where OpenAI's own service is.
+pub const OPENAI_HOST: &str = "api.openai.com";
 
 /// One API at one address, and its provider name.
 #[derive(Clone, Debug)]
 pub struct DirectProviderConfig {
     pub name: String,
     pub api: ModelApiKind,
-    pub base_url: String,
-    pub key: Option<ApiKey>,
-    /// The environment variable of the key; `None` if no key is needed.
-    pub key_variable: Option<String>,
+    pub access: ApiAccess,
+    pub prices: PriceSource,
     pub deadlines: Deadlines,
     /// How often a request is retried after a transient failure.
     pub retries: u32,
@@ -52,24 +56,26 @@ pub struct DirectProviderConfig {
 impl DirectProviderConfig {
     /// Returns advice if a key is needed and missing.
     fn missing_key(&self) -> Option<String> {
-        let variable = self.key_variable.as_ref().filter(|_| self.key.is_none() && !is_local(&self.base_url))?;
-        Some(format!("{} needs a key: set {variable} in the environment of the server and restart it.", self.name))
+        let access = &self.access;
+        let variables =
+            access.key_variable_names().filter(|_| !access.is_authenticated() && !is_local(&access.base_url))?;
+        Some(format!("{} needs a key: set {variables} in the environment of the server and restart it.", self.name))
     }
 
     fn key_advice(&self) -> String {
-        match &self.key_variable {
-            Some(variable) => {
-                format!("Check the key in {variable}, in the environment of the server.")
+        match self.access.key_variable_names() {
+            Some(variables) => {
+                format!("Check the key in {variables}, in the environment of the server.")
             }
             None => format!(
                 "The server at {} requires a key: set the name of its environment variable in the configuration.",
-                url_without_secrets(&self.base_url)
+                url_without_secrets(&self.access.base_url)
             ),
         }
     }
 
     fn is_openai_service(&self) -> bool {
-        self.api == ModelApiKind::Chat && url_without_secrets(&self.base_url).contains("://api.openai.com")
+        is_at_host(&self.access.base_url, OPENAI_HOST)
     }
 }
 
@@ -85,7 +91,7 @@ pub struct DirectProvider(Arc<DirectShared>);
 
 impl DirectProvider {
     pub fn new(config: DirectProviderConfig, toolbox: Arc<dyn McpToolbox>) -> Self {
-        let client = ModelClient::new(config.api, &config.base_url, config.key.clone(), config.deadlines.clone());
+        let client = ModelClient::new(config.api, config.access.clone(), config.deadlines.clone());
         Self(Arc::new(DirectShared { config, client, toolbox }))
     }
 }
@@ -103,17 +109,22 @@ impl Provider for DirectProvider {
         true
     }
 
-    fn check(&self, spec: &AgentSpec) -> Result<(), String> {
+    fn price_source(&self) -> PriceSource {
+        self.0.config.prices
+    }
+
+    fn check(&self, spec: &AgentSpec) -> Result<(), RefusedSetting> {
         let is_usable = |model: &String| !model.trim().is_empty() && !model.chars().any(char::is_control);
         match &spec.model {
-            Some(model) if !is_usable(model) => Err("model: must be the name of a model of this API".into()),
+            Some(model) if !is_usable(model) => Err(RefusedSetting {
+                pointer: "/model",
+                detail: "model: must be the name of a model of this API".into(),
+            }),
             None if self.0.config.default_model.is_none() => {
-                Err(format!("model: required, because {} has no default model", self.0.config.name))
+                let detail = format!("model: required, because {} has no default model", self.0.config.name);
+                Err(RefusedSetting { pointer: "/model", detail })
             }
-            _ => spec
-                .model_options
-                .as_ref()
-                .map_or(Ok(()), |options| options.check().map_err(|error| format!("model_options: {error}"))),
+            _ => spec.model_options.as_ref().map_or(Ok(()), |options| settings::check(self.0.config.api, options)),
         }
     }
 
@@ -121,16 +132,7 @@ impl Provider for DirectProvider {
         let config = &self.0.config;
         let found = match config.missing_key() {
             Some(advice) => Inspection::Missing { advice },
-            None => {
-                let key = match &config.key_variable {
-                    Some(variable) if config.key.is_some() => format!("key from {variable}"),
-                    _ => "no key".to_owned(),
-                };
-                Inspection::Ready {
-                    version: Some(format!("{}, {key}", url_without_secrets(&config.base_url))),
-                    program: None,
-                }
-            }
+            None => Inspection::Ready { version: Some(config.access.describe()), program: None },
         };
         Box::pin(async move { found })
     }

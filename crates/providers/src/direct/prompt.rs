@@ -83,6 +83,7 @@ fn push_calls(messages: &mut Vec<ModelMessage>, tools: &[ToolCall], number: usiz
             id: id.clone(),
             name: tool.name.clone(),
             input,
+            signature: None,
             malformed: None,
         }));
         results.push(ModelToolResult { call_id: id, name: tool.name.clone(), content, is_error: *is_error });

@@ -1,7 +1,7 @@
 //! Shared by the tests of this folder: a fake model API on loopback, and fake MCP servers.
 
 use super::{
-    ApiKey, Deadlines, DirectProvider, DirectProviderConfig, ModelApiKind, ToolCallOutcome,
+    ApiAccess, ApiKey, Deadlines, DirectProvider, DirectProviderConfig, ModelApiKind, ToolCallOutcome,
     tools::{McpToolbox, ServerCallOutcome, ServerTool, ServerToolList, ToolReport, ToolboxFuture},
 };
 use crate::{
@@ -220,9 +220,14 @@ pub fn direct(url: &str, deadlines: Deadlines) -> DirectProvider {
     let config = DirectProviderConfig {
         name: "anthropic".into(),
         api: ModelApiKind::Messages,
-        base_url: url.into(),
-        key: ApiKey::new("sk-0123456789"),
-        key_variable: Some("KEY".into()),
+        access: ApiAccess {
+            base_url: url.into(),
+            base_url_variable: None,
+            key: ApiKey::new("sk-0123456789", "KEY"),
+            key_variables: vec!["KEY".into()],
+            headers: Vec::new(),
+        },
+        prices: Default::default(),
         deadlines,
         retries: 1,
         default_model: Some("m".into()),

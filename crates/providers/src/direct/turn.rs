@@ -325,8 +325,8 @@ impl<'a> TurnRunner<'a> {
             LoopEffect::Emit(event) => self.port.send(event),
             LoopEffect::CallModel(purpose) => {
                 let client = self.shared.client.clone();
-                let body = self.request(purpose);
-                self.connection = ModelConnection::Calling(Box::pin(ask(client, body)));
+                let (model, body) = (self.template.model.clone(), self.request(purpose));
+                self.connection = ModelConnection::Calling(Box::pin(ask(client, model, body)));
             }
             LoopEffect::CloseConnection => self.connection = ModelConnection::Idle,
             LoopEffect::WaitToRetry { attempt, failure } => {
@@ -371,6 +371,10 @@ impl<'a> TurnRunner<'a> {
             self.tool_loop.messages()
         };
         let is_answer = purpose == ModelCallPurpose::Answer;
+        let mut stop: Vec<&str> = options.stop.iter().map(String::as_str).filter(|_| is_answer).collect();
+        if is_xml && is_answer && !self.tool_set.offered.is_empty() {
+            stop.extend(xml::STOP_SEQUENCES);
+        }
         let request = ModelRequest {
             model,
             system: if is_answer { system } else { "" },
@@ -378,9 +382,11 @@ impl<'a> TurnRunner<'a> {
             tools: if is_answer { offers } else { &[] },
             names,
             max_output_tokens: options.max_output_tokens,
+            temperature: options.temperature.filter(|_| is_answer),
+            top_p: options.top_p.filter(|_| is_answer),
             thinking: options.thinking.filter(|_| is_answer),
             thinking_budget_tokens: options.thinking_budget_tokens.filter(|_| is_answer),
-            stop: if is_xml && is_answer && !self.tool_set.offered.is_empty() { xml::STOP_SEQUENCES } else { &[] },
+            stop: &stop,
             is_openai_service: self.shared.config.is_openai_service(),
         };
         wire::body(self.shared.config.api, &request)
@@ -388,8 +394,8 @@ impl<'a> TurnRunner<'a> {
 }
 
 /// A function of its own, so that the future owns its data.
-async fn ask(client: ModelClient, body: Value) -> Result<AnswerStream, ModelFailure> {
-    client.start_answer(body).await
+async fn ask(client: ModelClient, model: String, body: Value) -> Result<AnswerStream, ModelFailure> {
+    client.start_answer(&model, body).await
 }
 
 /// From 0 to 1; good enough to spread retries.

@@ -26,7 +26,7 @@
 //! | `!midfail-once WORD` | the same, but only for the first request with this text |
 //! | `!cut` | a few words, then the connection is cut |
 //!
-//! Several call lines at the end make one message with several calls. The key `bad-key` is rejected with 401, a model
+//! Several call lines at the end make one message with several calls; a `!think` line before them is its thinking. The key `bad-key` is rejected with 401, a model
 //! whose name contains `bad-model` with 404.
 
 mod anthropic;

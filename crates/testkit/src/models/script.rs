@@ -84,8 +84,12 @@ pub fn plan(history: &RequestHistory) -> AnswerPlan {
         calls.into_iter().rev().collect()
     };
     if !calls.is_empty() {
+        let thought = lines.peek().and_then(|line| split(line)).filter(|(word, _)| *word == "think");
         return AnswerPlan::Answer(if history.tool_results.is_empty() {
-            call_tools(calls)
+            ScriptedAnswer {
+                thinking: thought.map_or_else(Vec::new, |(_, thought)| words(thought)),
+                ..call_tools(calls)
+            }
         } else {
             quote_results(&history.tool_results)
         });

@@ -2726,16 +2726,33 @@ export interface components {
             parallel: boolean;
             /** @default after */
             run_tools: components["schemas"]["RunTools"];
+            /**
+             * @description Texts that end an answer.
+             * @default []
+             */
+            stop: string[];
+            /**
+             * Format: double
+             * @description How much the answers vary. `null`: the model's default.
+             * @default null
+             */
+            temperature: number | null;
             /** @default null */
             thinking: components["schemas"]["Thinking"] | null;
             /**
              * Format: int32
-             * @description A fixed thinking budget in tokens, for Anthropic models that require one.
+             * @description A fixed budget of tokens for reasoning, for models of Anthropic and Google that have one.
              * @default null
              */
             thinking_budget_tokens: number | null;
             /** @default native */
             tool_calling: components["schemas"]["ToolCalling"];
+            /**
+             * Format: double
+             * @description The share of the most likely tokens that answers are taken from. `null`: the model's default.
+             * @default null
+             */
+            top_p: number | null;
         };
         Name: string;
         /** @description A run with the names of its room and its agent. */
@@ -4025,6 +4042,11 @@ export interface components {
              * @description The cost as a whole number of nano-dollars; absent in events of earlier versions.
              */
             cost_nanos?: number | null;
+            /**
+             * @description The API reported nothing, because its answer was stopped or broke off. The tokens are estimated, rather too high than
+             *     too low.
+             */
+            is_estimated?: boolean;
             model?: string | null;
             usage: components["schemas"]["Usage"];
         };

@@ -15,7 +15,8 @@ use workbench::{
 const DEADLINE: Duration = Duration::from_secs(15);
 const NOT_HERE: &str = "not ready on this machine";
 /// These providers are always listed; others only if they are installed.
-const WELL_KNOWN: [&str; 6] = ["scripted", "claude_code", "codex", "gemini", "anthropic", "openai"];
+const WELL_KNOWN: [&str; 8] =
+    ["scripted", "claude_code", "codex", "gemini", "anthropic", "openai", "openai_responses", "google"];
 
 pub async fn check(config: &AppConfig) -> Vec<DoctorFinding> {
     let supervisor = Supervisor::new(config.keeper.clone());

@@ -38,6 +38,9 @@ pub struct AnswerBuilder {
     items: Vec<String>,
     usage: Usage,
     is_usage_taken: bool,
+    has_begun: bool,
+    /// The size of what the model has sent since the API last reported the usage.
+    unreported_bytes: u64,
     model: Option<String>,
     stop: Option<ModelStopReason>,
 }
@@ -50,6 +53,7 @@ enum OpenBlock {
         id: String,
         name: String,
         input: String,
+        signature: Option<String>,
         is_too_long: bool,
     },
 }
@@ -65,6 +69,8 @@ impl AnswerBuilder {
             items: Vec::new(),
             usage: Usage::default(),
             is_usage_taken: false,
+            has_begun: false,
+            unreported_bytes: 0,
             model: None,
             stop: None,
         }
@@ -79,10 +85,18 @@ impl AnswerBuilder {
         std::mem::take(&mut self.items)
     }
 
-    /// Returns the usage once per answer.
-    pub fn take_usage(&mut self) -> (Usage, Option<String>) {
-        let usage = if std::mem::replace(&mut self.is_usage_taken, true) { Usage::default() } else { self.usage };
-        (usage, self.model.clone())
+    /// Returns the usage that the API reported so far, once per answer.
+    pub fn take_usage(&mut self) -> Option<(Usage, Option<String>)> {
+        let is_taken = std::mem::replace(&mut self.is_usage_taken, true);
+        (!is_taken).then(|| (self.usage, self.model.clone()))
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    pub fn unreported_bytes(&self) -> u64 {
+        self.unreported_bytes
     }
 
     pub fn take_summary(&mut self) -> String {
@@ -91,10 +105,19 @@ impl AnswerBuilder {
 
     /// Adds a piece of a summary, which is not shown in the room.
     pub fn add_to_summary(&mut self, piece: AnswerPiece) {
+        self.count(&piece);
         match piece {
             AnswerPiece::Text { delta, .. } => self.summary.push_str(&delta),
             other => self.note(other),
         }
+    }
+
+    fn count(&mut self, piece: &AnswerPiece) {
+        self.has_begun = true;
+        self.unreported_bytes = match piece {
+            AnswerPiece::Usage(_) => 0,
+            piece => self.unreported_bytes + piece.bytes(),
+        };
     }
 
     fn note(&mut self, piece: AnswerPiece) {
@@ -108,6 +131,7 @@ impl AnswerBuilder {
 
     /// Returns the calls that are complete now.
     pub fn add(&mut self, piece: AnswerPiece, turn: &mut AnswerContext<'_>) -> Vec<ModelToolCall> {
+        self.count(&piece);
         match piece {
             AnswerPiece::Text { block, delta } => match &mut self.xml {
                 None => self.text(block, delta, turn),
@@ -126,6 +150,10 @@ impl AnswerBuilder {
                 turn.events.push(TurnEvent::Thinking { delta, item });
             }
             AnswerPiece::Signature { block, delta } => {
+                if let Some(OpenBlock::Call { signature, .. }) = self.open.get_mut(&block) {
+                    signature.get_or_insert_default().push_str(&delta);
+                    return Vec::new();
+                }
                 let thinking = || AssistantBlock::Thinking { text: String::new(), signature: String::new() };
                 if let AssistantBlock::Thinking { signature, .. } = self.open_block(block, thinking) {
                     signature.push_str(&delta);
@@ -133,7 +161,10 @@ impl AnswerBuilder {
             }
             AnswerPiece::RedactedThinking { data } => self.blocks.push(AssistantBlock::RedactedThinking(data)),
             AnswerPiece::CallStart { block, id, name } => {
-                self.open.insert(block, OpenBlock::Call { id, name, input: String::new(), is_too_long: false });
+                self.open.insert(
+                    block,
+                    OpenBlock::Call { id, name, input: String::new(), signature: None, is_too_long: false },
+                );
             }
             AnswerPiece::CallInput { block, delta } => {
                 if let Some(OpenBlock::Call { input, is_too_long, .. }) = self.open.get_mut(&block) {
@@ -145,9 +176,10 @@ impl AnswerBuilder {
             }
             AnswerPiece::BlockEnd { block } => {
                 if let Some(OpenBlock::Call { .. }) = self.open.get(&block)
-                    && let Some(OpenBlock::Call { id, name, input, is_too_long }) = self.open.remove(&block)
+                    && let Some(OpenBlock::Call { id, name, input, signature, is_too_long }) = self.open.remove(&block)
                 {
-                    return vec![self.add_call(parse_call(id, name, &input, is_too_long), turn)];
+                    let call = ModelToolCall { signature, ..parse_call(id, name, &input, is_too_long) };
+                    return vec![self.add_call(call, turn)];
                 }
                 self.open.remove(&block);
             }
@@ -169,10 +201,11 @@ impl AnswerBuilder {
             calls = self.bits(bits, turn);
         }
         for (_, open) in std::mem::take(&mut self.open) {
-            if let OpenBlock::Call { id, name, input, is_too_long } = open
+            if let OpenBlock::Call { id, name, input, signature, is_too_long } = open
                 && is_whole
             {
-                calls.push(self.add_call(parse_call(id, name, &input, is_too_long), turn));
+                let call = ModelToolCall { signature, ..parse_call(id, name, &input, is_too_long) };
+                calls.push(self.add_call(call, turn));
             }
         }
         calls
@@ -224,14 +257,17 @@ impl AnswerBuilder {
                     let schema = turn.tools.get(&name).map(|tool| &tool.schema);
                     let value = |(key, text): (String, String)| (key.clone(), typed(text, schema, &key));
                     let input = parameters.into_iter().map(value).collect();
-                    calls.push(self.add_call(ModelToolCall { id: String::new(), name, input, malformed: None }, turn));
+                    calls.push(self.add_call(
+                        ModelToolCall { id: String::new(), name, input, signature: None, malformed: None },
+                        turn,
+                    ));
                 }
                 xml::XmlPiece::Malformed { name, reason, raw } => {
                     let name = if name.is_empty() { "unknown".to_owned() } else { name };
                     let malformed = Some(MalformedCall { reason: reason.to_owned(), raw });
-                    calls.push(
-                        self.add_call(ModelToolCall { id: String::new(), name, input: Map::new(), malformed }, turn),
-                    );
+                    let input = Map::new();
+                    let call = ModelToolCall { id: String::new(), name, input, signature: None, malformed };
+                    calls.push(self.add_call(call, turn));
                 }
             }
         }
@@ -275,7 +311,7 @@ fn parse_call(id: String, name: String, arguments: &str, is_too_long: bool) -> M
     let raw = || arguments[..arguments.floor_char_boundary(MAX_RAW_BYTES)].to_owned();
     let malformed = reason.map(|reason| MalformedCall { reason, raw: raw() });
     let name = if name.is_empty() { "unknown".to_owned() } else { name };
-    ModelToolCall { id, name, input, malformed }
+    ModelToolCall { id, name, input, signature: None, malformed }
 }
 
 /// Converts the text of a parameter: a string if the schema says so, otherwise JSON if it parses.

@@ -64,6 +64,14 @@ impl ContextBudget {
         }
     }
 
+    /// An estimate of the tokens of the request that is being answered, rather too high than too low.
+    pub fn request_tokens(&self, messages: &[ModelMessage]) -> u64 {
+        match &self.summary {
+            Some(summary) => tokens(bytes(&summary.question)),
+            None => self.needed(messages),
+        }
+    }
+
     /// Records the tokens that the API counted for these messages.
     pub fn record_usage(&mut self, messages: &[ModelMessage], usage: &Usage) {
         let read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
@@ -165,6 +173,7 @@ fn bytes(messages: &[ModelMessage]) -> u64 {
     messages.iter().map(|message| message.bytes() as u64).sum()
 }
 
-fn tokens(bytes: u64) -> u64 {
+/// The number of tokens in a text of this length, rather too high than too low.
+pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{TurnEnd, TurnEvent};
 use answer::{AnswerBuilder, AnswerContext};
-use compaction::ContextBudget;
+use compaction::{ContextBudget, tokens};
 use domain::{event::Decision, ids::MessageId, run::RunError, usage::Usage};
 use repeats::RepeatDetector;
 use serde_json::{Map, Value};
@@ -215,7 +215,8 @@ impl ToolLoop {
                 effects.push(LoopEffect::Emit(TurnEvent::Steered { message, taken: true }));
             }
             LoopInput::Stop => {
-                self.report_usage(effects);
+                let is_answering = self.calling.is_some();
+                self.report_usage(is_answering, effects);
                 self.end(TurnEnd::Stopped, effects);
             }
         }
@@ -285,7 +286,10 @@ impl ToolLoop {
             let events = turn.events;
             self.emit(events, calls, effects);
         }
-        self.report_usage(effects);
+        // A vendor bills a prompt that it has begun to answer, and may have begun before it fell silent.
+        let is_cut = |failure: &ModelFailure| self.answer.has_begun() || failure.kind == ModelFailureKind::Timeout;
+        let is_cut = how.as_ref().err().is_some_and(is_cut);
+        self.report_usage(is_cut, effects);
         match (how, purpose) {
             (Ok(()), ModelCallPurpose::Summary) => self.on_summary(effects),
             (Ok(()), ModelCallPurpose::Answer) => self.on_answer(effects),
@@ -293,10 +297,23 @@ impl ToolLoop {
         }
     }
 
-    fn report_usage(&mut self, effects: &mut Vec<LoopEffect>) {
-        let (usage, model) = self.answer.take_usage();
+    /// `is_cut`: the answer ended before the API could report its usage. Some APIs report only at the end, and some only the
+    /// prompt before it. What is missing is estimated, so that a budget cannot be passed by stopping every answer.
+    fn report_usage(&mut self, is_cut: bool, effects: &mut Vec<LoopEffect>) {
+        let Some((usage, model)) = self.answer.take_usage() else { return };
         if usage != Usage::default() {
             self.budget.record_usage(&self.messages, &usage);
+        }
+        let mut full = usage;
+        if is_cut {
+            if full.input_tokens + full.cache_read_tokens + full.cache_write_tokens == 0 {
+                full.input_tokens = self.budget.request_tokens(&self.messages);
+            }
+            full.output_tokens += tokens(self.answer.unreported_bytes());
+        }
+        if full != usage {
+            effects.push(LoopEffect::Emit(TurnEvent::EstimatedUsage { usage: full, model }));
+        } else if usage != Usage::default() {
             effects.push(LoopEffect::Emit(TurnEvent::Usage { usage, model, cost: None }));
         }
     }
@@ -378,7 +395,7 @@ impl ToolLoop {
             if self.pending[at].progress != CallProgress::Waiting {
                 continue;
             }
-            let ModelToolCall { id, name, input, malformed } = self.pending[at].call.clone();
+            let ModelToolCall { id, name, input, malformed, .. } = self.pending[at].call.clone();
             let manner = self.settings.tools.get(&name).map(|tool| tool.approval);
             match (malformed, manner) {
                 (Some(malformed), _) => {

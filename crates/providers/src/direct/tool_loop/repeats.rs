@@ -48,7 +48,8 @@ mod tests {
     use serde_json::{Map, json};
 
     fn note(repeats: &mut RepeatDetector, name: &str, result: &str) -> RepeatVerdict {
-        let call = ModelToolCall { id: "x".into(), name: name.into(), input: Map::new(), malformed: None };
+        let call =
+            ModelToolCall { id: "x".into(), name: name.into(), input: Map::new(), signature: None, malformed: None };
         repeats.record(&call, &ToolCallOutcome { for_room: json!(result), for_model: Vec::new(), is_error: false })
     }
 

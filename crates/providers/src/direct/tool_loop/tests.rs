@@ -95,6 +95,9 @@ fn short(effect: &LoopEffect) -> String {
             format!("result {id} {content} {is_error}")
         }
         LoopEffect::Emit(TurnEvent::Usage { usage, .. }) => format!("usage {}", usage.total()),
+        LoopEffect::Emit(TurnEvent::EstimatedUsage { usage, .. }) => {
+            format!("estimated {}+{}", usage.input_tokens > 0, usage.output_tokens)
+        }
         LoopEffect::Emit(TurnEvent::Status { status, .. }) => format!("status {status}"),
         LoopEffect::Emit(TurnEvent::ModelCall) => "model call".into(),
         LoopEffect::Emit(other) => format!("{other:?}"),
@@ -326,6 +329,33 @@ fn stop_reports_usage() {
     test.on(LoopInput::Piece(AnswerPiece::Usage(Usage { input_tokens: 7, ..Usage::default() }))).seen();
     test.on(LoopInput::Stop);
     assert_eq!(test.seen(), ["usage 7", "hang up", "end Stopped"]);
+}
+
+#[test]
+fn what_an_api_does_not_report_about_a_cut_answer_is_estimated() {
+    // Nothing was reported: the prompt and the text are estimated.
+    let mut test = LoopTest::of(settings());
+    test.say("123456").seen();
+    test.on(LoopInput::Stop);
+    assert_eq!(test.seen(), ["estimated true+2", "hang up", "end Stopped"]);
+    // Stopped before the first byte: the vendor may bill the prompt.
+    let mut test = LoopTest::of(settings());
+    test.seen();
+    test.on(LoopInput::Stop);
+    assert_eq!(test.seen(), ["estimated true+0", "hang up", "end Stopped"]);
+    // The prompt was reported with a first count of the output; the text is longer.
+    let mut test = LoopTest::of(settings());
+    let first = Usage { input_tokens: 7, output_tokens: 1, ..Usage::default() };
+    test.on(LoopInput::Piece(AnswerPiece::Usage(first))).say("123456").seen();
+    test.on(LoopInput::Stop);
+    assert_eq!(test.seen()[0], "estimated true+3");
+    // An error instead of an answer costs nothing; a connection that is lost in the middle does.
+    let mut test = LoopTest::of(settings());
+    test.seen();
+    assert!(!test.fails(ModelFailureKind::Refused).seen().iter().any(|seen| seen.starts_with("estimated")));
+    let mut test = LoopTest::of(settings());
+    test.say("123456").seen();
+    assert_eq!(test.fails(ModelFailureKind::Disconnected).seen()[0], "estimated true+2");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Anthropic's Messages API. <https://docs.anthropic.com/en/api/messages-streaming>
 
-use super::{AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, text};
+use super::{
+    AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, set_options, text,
+};
 use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolResult, ToolResultContent};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Map, Value, json};
@@ -46,6 +48,7 @@ pub fn body(request: &ModelRequest<'_>) -> Value {
         }
         (None, None) => {}
     }
+    set_options(&mut body, [("temperature", request.temperature), ("top_p", request.top_p)]);
     body
 }
 

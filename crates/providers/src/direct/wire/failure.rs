@@ -74,6 +74,8 @@ impl ModelFailureKind {
         let body = body.to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| body.contains(word));
         match status {
+            // Google rejects a key with status 400.
+            400 if says(&["api_key_invalid", "api key not valid", "api key expired"]) => Self::Authentication,
             401 | 403 => Self::Authentication,
             402 => Self::Quota,
             429 if says(&["insufficient_quota", "credit balance"]) => Self::Quota,
@@ -85,6 +87,7 @@ impl ModelFailureKind {
                     "prompt is too long",
                     "too many tokens",
                     "maximum context",
+                    "exceeds the maximum number of tokens",
                 ]) || status == 413 =>
             {
                 Self::ContextTooLong
@@ -110,6 +113,7 @@ impl ModelFailure {
         let body = String::from_utf8_lossy(body);
         let parsed: Value = serde_json::from_str(&body).unwrap_or_default();
         let kind = ModelFailureKind::of(status, &body);
+        let retry_after = retry_after.or_else(|| retry_delay(&parsed));
         let message = match kind {
             // Not quoted: some vendors repeat a part of the key.
             ModelFailureKind::Authentication => format!("the model's API rejected the key (status {status})"),
@@ -132,9 +136,13 @@ impl ModelFailure {
             }
             ("not_found_error", _) | (_, "model_not_found") => ModelFailureKind::UnknownModel,
             (_, "context_length_exceeded") => ModelFailureKind::ContextTooLong,
-            ("insufficient_quota" | "billing_error", _) => ModelFailureKind::Quota,
-            ("invalid_request_error", _) => ModelFailureKind::Refused,
-            _ => ModelFailureKind::ServerError,
+            ("insufficient_quota" | "billing_error", _) | (_, "insufficient_quota") => ModelFailureKind::Quota,
+            ("invalid_request_error", _) | (_, "invalid_prompt") => ModelFailureKind::Refused,
+            _ => match error.get("code").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok()) {
+                // Google's errors have the HTTP status as their code.
+                Some(status) => ModelFailureKind::of(status, &event.to_string()),
+                None => ModelFailureKind::ServerError,
+            },
         };
         let message = match kind {
             ModelFailureKind::Authentication => "the model's API rejected the key".to_owned(),
@@ -169,6 +177,13 @@ fn error_message(value: &Value) -> Option<&str> {
     error.as_str().or_else(|| error.get("message")?.as_str()).or_else(|| value.get("detail")?.as_str())
 }
 
+/// The delay that Google asks for: `{"error": {"details": [{"retryDelay": "30s"}]}}`.
+fn retry_delay(value: &Value) -> Option<Duration> {
+    let details = value.get("error")?.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
 fn quoted(text: &str) -> String {
     let text = text.trim();
     text[..text.floor_char_boundary(QUOTED_BYTES)].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
@@ -194,6 +209,16 @@ mod tests {
             (400, r#"{"error":{"code":"context_length_exceeded"}}"#, ModelFailureKind::ContextTooLong),
             (400, r#"{"error":{"message":"bad tool"}}"#, ModelFailureKind::Refused),
             (404, "", ModelFailureKind::UnknownModel),
+            (
+                400,
+                r#"{"error":{"status":"INVALID_ARGUMENT","message":"API key not valid."}}"#,
+                ModelFailureKind::Authentication,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"The input token count (9) exceeds the maximum number of tokens allowed (8)."}}"#,
+                ModelFailureKind::ContextTooLong,
+            ),
             (500, "<html>", ModelFailureKind::ServerError),
             (529, "{}", ModelFailureKind::Overloaded),
         ] {
@@ -216,6 +241,17 @@ mod tests {
         let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
         assert_eq!(ModelFailure::from_event(&overloaded).kind, ModelFailureKind::Overloaded);
         assert!(ModelFailure::from_event(&overloaded).message.ends_with("Overloaded"));
+        for (error, kind) in [
+            (json!({"code": 503, "status": "UNAVAILABLE"}), ModelFailureKind::ServerError),
+            (json!({"code": 429, "status": "RESOURCE_EXHAUSTED"}), ModelFailureKind::RateLimited),
+            (json!({"code": "insufficient_quota"}), ModelFailureKind::Quota),
+            (json!({"code": "server_error"}), ModelFailureKind::ServerError),
+        ] {
+            assert_eq!(ModelFailure::from_event(&json!({"error": error})).kind, kind, "{error}");
+        }
+        let wait = br#"{"error":{"code":429,"details":[{"@type":"x"},{"retryDelay":"1.5s"}]}}"#;
+        let failure = ModelFailure::from_status(429, None, wait);
+        assert_eq!(failure.retry_after, Some(std::time::Duration::from_millis(1500)));
         assert_eq!(
             ModelFailure::from_event(&json!({"error": "out of memory"})).message,
             "the model's API reported: out of memory"

@@ -1,13 +1,15 @@
-//! Encodes requests and decodes streams of the two APIs. Pure: a conversation in, a request body out; bytes of a stream
+//! Encodes requests and decodes streams of the four APIs. Pure: a conversation in, a request body out; bytes of a stream
 //! in, [`AnswerPiece`]s out.
 //!
-//! `workbench::event_stream` splits the bytes into events, `anthropic` and `openai` know one API each, `names` maps tool
-//! names to valid ones, `failure` classifies errors. Unknown events are skipped and counted, never an error.
+//! `workbench::event_stream` splits the bytes into events; `anthropic`, `openai`, `responses` and `gemini` know one API
+//! each, `names` maps tool names to valid ones, `failure` classifies errors. Unknown events are skipped and counted, never an error.
 
 pub mod anthropic;
 pub mod failure;
+pub mod gemini;
 pub mod names;
 pub mod openai;
+pub mod responses;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +26,10 @@ pub enum ModelApiKind {
     Messages,
     /// Chat completions of OpenAI and compatible servers.
     Chat,
+    /// OpenAI's Responses.
+    Responses,
+    /// Google's Gemini API.
+    Gemini,
 }
 
 /// One request to a model.
@@ -35,6 +41,8 @@ pub struct ModelRequest<'a> {
     pub tools: &'a [OfferedTool],
     pub names: &'a ToolNames,
     pub max_output_tokens: Option<u32>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
     pub thinking: Option<Thinking>,
     pub thinking_budget_tokens: Option<u32>,
     /// Stop sequences.
@@ -63,6 +71,7 @@ pub enum AnswerPiece {
         block: u32,
         delta: String,
     },
+    /// The vendor's signature of a block of thinking, or of the thinking before a call.
     Signature {
         block: u32,
         delta: String,
@@ -89,6 +98,18 @@ pub enum AnswerPiece {
     Done,
 }
 
+impl AnswerPiece {
+    /// The size of the model's own output in it.
+    pub fn bytes(&self) -> u64 {
+        let text = match self {
+            Self::Text { delta, .. } | Self::Thinking { delta, .. } | Self::CallInput { delta, .. } => delta,
+            Self::CallStart { name, .. } => name,
+            _ => return 0,
+        };
+        text.len() as u64
+    }
+}
+
 /// Why the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelStopReason {
@@ -106,6 +127,8 @@ pub fn body(api: ModelApiKind, question: &ModelRequest<'_>) -> Value {
     match api {
         ModelApiKind::Messages => anthropic::body(question),
         ModelApiKind::Chat => openai::body(question),
+        ModelApiKind::Responses => responses::body(question),
+        ModelApiKind::Gemini => gemini::body(question),
     }
 }
 
@@ -122,6 +145,8 @@ pub struct AnswerParser {
 enum VendorReader {
     Messages(anthropic::AnthropicReader),
     Chat(openai::OpenAiReader),
+    Responses(responses::ResponsesReader),
+    Gemini(gemini::GeminiReader),
 }
 
 impl AnswerParser {
@@ -129,6 +154,8 @@ impl AnswerParser {
         let reader = match api {
             ModelApiKind::Messages => VendorReader::Messages(anthropic::AnthropicReader::default()),
             ModelApiKind::Chat => VendorReader::Chat(openai::OpenAiReader::default()),
+            ModelApiKind::Responses => VendorReader::Responses(responses::ResponsesReader::default()),
+            ModelApiKind::Gemini => VendorReader::Gemini(gemini::GeminiReader::default()),
         };
         Self { events: EventStreamParser::new(OutsideSource::ModelEvent.max_bytes()), reader, skipped: 0 }
     }
@@ -143,6 +170,8 @@ impl AnswerParser {
             let is_known = match &mut self.reader {
                 VendorReader::Messages(reader) => reader.read(&event, pieces)?,
                 VendorReader::Chat(reader) => reader.read(&event, pieces)?,
+                VendorReader::Responses(reader) => reader.read(&event, pieces)?,
+                VendorReader::Gemini(reader) => reader.read(&event, pieces)?,
             };
             self.skipped += u32::from(!is_known);
         }
@@ -154,11 +183,22 @@ impl AnswerParser {
         let is_complete = match &mut self.reader {
             VendorReader::Messages(reader) => reader.is_done,
             VendorReader::Chat(reader) => reader.end(pieces),
+            VendorReader::Responses(reader) => reader.is_done,
+            VendorReader::Gemini(reader) => reader.end(pieces),
         };
         if is_complete {
             Ok(())
         } else {
             Err(ModelFailure::new(ModelFailureKind::Disconnected, "the model's answer broke off in the middle"))
+        }
+    }
+}
+
+/// Sets the keys whose values are given.
+fn set_options(body: &mut Value, options: [(&str, Option<f64>); 2]) {
+    for (key, value) in options {
+        if let Some(value) = value {
+            body[key] = Value::from(value);
         }
     }
 }

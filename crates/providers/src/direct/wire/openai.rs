@@ -1,7 +1,9 @@
 //! Chat completions of OpenAI, Ollama, vLLM, LM Studio and other servers, each with its own deviations.
 //! <https://platform.openai.com/docs/api-reference/chat-streaming>
 
-use super::{AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, text};
+use super::{
+    AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, set_options, text,
+};
 use crate::direct::conversation::{AssistantBlock, ModelMessage, ToolResultContent};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Value, json};
@@ -29,9 +31,14 @@ pub fn body(request: &ModelRequest<'_>) -> Value {
         // OpenAI's reasoning models reject the old name; some local servers do not know the new one.
         body[if request.is_openai_service { "max_completion_tokens" } else { "max_tokens" }] = json!(most);
     }
-    if let Some(effort) = request.thinking.filter(|thinking| *thinking != Thinking::Off) {
-        body["reasoning_effort"] = json!(effort.as_str());
+    match request.thinking {
+        None => {}
+        // Compatible servers have no common word for it.
+        Some(Thinking::Off) if !request.is_openai_service => {}
+        Some(Thinking::Off) => body["reasoning_effort"] = json!("none"),
+        Some(effort) => body["reasoning_effort"] = json!(effort.as_str()),
     }
+    set_options(&mut body, [("temperature", request.temperature), ("top_p", request.top_p)]);
     body
 }
 

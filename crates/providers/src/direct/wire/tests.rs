@@ -143,6 +143,8 @@ fn question<'a>(messages: &'a [ModelMessage], tools: &'a [OfferedTool], names: &
         tools,
         names,
         max_output_tokens: Some(100),
+        temperature: Some(0.5),
+        top_p: None,
         thinking: None,
         thinking_budget_tokens: None,
         stop: &[],
@@ -156,6 +158,7 @@ fn request_bodies() {
         id: "t".into(),
         name: "a.b".into(),
         input: Map::from_iter([("x".into(), json!(1))]),
+        signature: Some("thought".into()),
         malformed: None,
     };
     let image = ToolResultContent::Image { media_type: "image/png".into(), data: "AAAA".into() };
@@ -197,7 +200,10 @@ fn request_bodies() {
     );
     assert!(fixed["max_tokens"].as_u64().unwrap() > 2000 && fixed["thinking"]["budget_tokens"] == 2000);
 
+    assert_eq!((&made["temperature"], made.get("top_p")), (&json!(0.5), None));
+
     let made = body(ModelApiKind::Chat, &question(&messages, &tools, &names));
+    assert_eq!(made["temperature"], 0.5);
     let roles: Vec<&str> = made["messages"].as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
     assert_eq!(made["messages"][2]["tool_calls"][0]["function"]["arguments"], "{\"x\":1}");
@@ -206,4 +212,118 @@ fn request_bodies() {
     let own =
         body(ModelApiKind::Chat, &ModelRequest { is_openai_service: true, ..question(&messages, &tools, &names) });
     assert_eq!(own["max_completion_tokens"], 100);
+
+    let signed = body(ModelApiKind::Gemini, &question(&messages, &tools, &names));
+    let roles: Vec<&str> =
+        signed["contents"].as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "user", "model", "user"]);
+    let call = &signed["contents"][2]["parts"][0];
+    assert_eq!((&call["functionCall"]["args"]["x"], &call["thoughtSignature"]), (&json!(1), &json!("thought")));
+    let results = signed["contents"][3]["parts"].as_array().unwrap();
+    assert_eq!(results[0]["functionResponse"]["name"], call["functionCall"]["name"]);
+    assert!(results[0]["functionResponse"]["response"]["output"].as_str().unwrap().starts_with("seen"));
+    assert_eq!(results[1]["inlineData"], json!({"mimeType": "image/png", "data": "AAAA"}));
+    assert_eq!(
+        (&signed["generationConfig"]["maxOutputTokens"], &signed["generationConfig"]["temperature"]),
+        (&json!(100), &json!(0.5))
+    );
+    assert_eq!(signed["generationConfig"]["thinkingConfig"], json!({"includeThoughts": true}));
+
+    let reasoned =
+        [ModelMessage::Assistant(vec![AssistantBlock::RedactedThinking(r#"{"type":"reasoning","id":"r"}"#.into())])];
+    let messages = [&messages[..2], &reasoned, &messages[2..]].concat();
+    let made = body(ModelApiKind::Responses, &ModelRequest { model: "gpt-5", ..question(&messages, &tools, &names) });
+    let kinds: Vec<&str> = made["input"].as_array().unwrap().iter().map(|it| it["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["message", "message", "reasoning", "function_call", "function_call_output"]);
+    assert_eq!(made["input"][4]["output"][1]["image_url"], "data:image/png;base64,AAAA");
+    assert_eq!((&made["store"], &made["include"][0]), (&json!(false), &json!("reasoning.encrypted_content")));
+    assert_eq!((&made["reasoning"]["summary"], &made["max_output_tokens"]), (&json!("auto"), &json!(100)));
+    let plain = body(ModelApiKind::Responses, &ModelRequest { model: "gpt-4o", ..question(&messages, &[], &names) });
+    assert!(plain["reasoning"].is_null() && plain["include"].is_null(), "{plain}");
+}
+
+#[test]
+fn gemini_thoughts_calls_and_usage() {
+    let part =
+        |parts: Value| json!({"candidates": [{"content": {"role": "model", "parts": parts}}], "modelVersion": "g"});
+    let mut last = part(json!([{"functionCall": {"name": "look", "args": {"at": 1}}, "thoughtSignature": "s"}]));
+    last["candidates"][0]["finishReason"] = json!("STOP");
+    last["usageMetadata"] = json!({"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 2,
+                                   "thoughtsTokenCount": 3});
+    let text =
+        stream(&[part(json!([{"text": "hm", "thought": true}])), part(json!([{"text": "Grüße"}, {"text": ""}])), last]);
+    let (pieces, end, skipped) = read_split_everywhere(ModelApiKind::Gemini, &text);
+    let expected = [
+        AnswerPiece::Model("g".into()),
+        AnswerPiece::Thinking { block: 0, delta: "hm".into() },
+        AnswerPiece::Text { block: 1, delta: "Grüße".into() },
+        AnswerPiece::CallStart { block: 2, id: String::new(), name: "look".into() },
+        AnswerPiece::CallInput { block: 2, delta: "{\"at\":1}".into() },
+        AnswerPiece::Signature { block: 2, delta: "s".into() },
+        AnswerPiece::BlockEnd { block: 2 },
+        AnswerPiece::Usage(Usage { input_tokens: 6, output_tokens: 5, cache_read_tokens: 4, cache_write_tokens: 0 }),
+        AnswerPiece::Stop(ModelStopReason::Tools),
+        AnswerPiece::Done,
+    ];
+    assert_eq!((pieces.as_slice(), end, skipped), (&expected[..], Ok(()), 0));
+    let (_, end, _) = read_split_everywhere(ModelApiKind::Gemini, &stream(&[part(json!([{"text": "half"}]))]));
+    assert_eq!(
+        end.unwrap_err().kind,
+        ModelFailureKind::Disconnected,
+        "without a finish reason the answer is incomplete"
+    );
+    let blocked = stream(&[json!({"promptFeedback": {"blockReason": "SAFETY"}})]);
+    let (pieces, end, _) = read_split_everywhere(ModelApiKind::Gemini, &blocked);
+    assert_eq!((pieces, end), (vec![AnswerPiece::Stop(ModelStopReason::Refused), AnswerPiece::Done], Ok(())));
+}
+
+#[test]
+fn responses_reasoning_calls_and_usage() {
+    let reasoning =
+        json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "zzz", "status": "completed"});
+    let call = |arguments: &str| json!({"type": "function_call", "id": "f", "call_id": "c", "name": "look", "arguments": arguments});
+    let usage = json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 5});
+    let text = stream(&[
+        json!({"type": "response.created", "response": {"model": "gpt"}}),
+        json!({"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": 0}),
+        json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm"}),
+        json!({"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": 1}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": reasoning}),
+        json!({"type": "response.output_item.added", "output_index": 1, "item": {"type": "message"}}),
+        json!({"type": "response.output_text.delta", "output_index": 1, "delta": "Hi"}),
+        json!({"type": "response.output_item.done", "output_index": 1, "item": {"type": "message"}}),
+        json!({"type": "response.output_item.added", "output_index": 2, "item": call("")}),
+        json!({"type": "response.function_call_arguments.delta", "output_index": 2, "delta": "{}"}),
+        json!({"type": "response.output_item.done", "output_index": 2, "item": call("{}")}),
+        json!({"type": "response.some_day"}),
+        json!({"type": "response.completed", "response": {"usage": usage}}),
+    ]);
+    let (pieces, end, skipped) = read_split_everywhere(ModelApiKind::Responses, &text);
+    let kept = r#"{"encrypted_content":"zzz","id":"r","summary":[],"type":"reasoning"}"#;
+    let AnswerPiece::RedactedThinking { data } = &pieces[3] else { panic!("{pieces:?}") };
+    assert_eq!(serde_json::from_str::<Value>(data).unwrap(), serde_json::from_str::<Value>(kept).unwrap());
+    let expected = [
+        AnswerPiece::Model("gpt".into()),
+        AnswerPiece::Thinking { block: 0, delta: "hm".into() },
+        AnswerPiece::Thinking { block: 0, delta: "\n\n".into() },
+        AnswerPiece::RedactedThinking { data: data.clone() },
+        AnswerPiece::BlockEnd { block: 0 },
+        AnswerPiece::Text { block: 1, delta: "Hi".into() },
+        AnswerPiece::BlockEnd { block: 1 },
+        AnswerPiece::CallStart { block: 2, id: "c".into(), name: "look".into() },
+        AnswerPiece::CallInput { block: 2, delta: "{}".into() },
+        AnswerPiece::BlockEnd { block: 2 },
+        AnswerPiece::Usage(Usage { input_tokens: 6, output_tokens: 5, cache_read_tokens: 4, cache_write_tokens: 0 }),
+        AnswerPiece::Stop(ModelStopReason::Tools),
+        AnswerPiece::Done,
+    ];
+    assert_eq!((pieces.as_slice(), end, skipped), (&expected[..], Ok(()), 1));
+    let failed =
+        json!({"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "slow"}}});
+    let (_, end, _) = read(ModelApiKind::Responses, &[stream(&[failed]).as_bytes()]);
+    assert_eq!(end.unwrap_err().kind, ModelFailureKind::RateLimited);
+    let details = json!({"reason": "max_output_tokens"});
+    let cut = json!({"type": "response.incomplete", "response": {"incomplete_details": details}});
+    let (pieces, end, _) = read(ModelApiKind::Responses, &[stream(&[cut]).as_bytes()]);
+    assert_eq!((&pieces[0], end), (&AnswerPiece::Stop(ModelStopReason::Length), Ok(())));
 }

@@ -128,7 +128,7 @@ fn long_values_are_read_in_linear_time() {
 fn written_calls_can_be_read() {
     let input = json!({"path": "a<b>.txt", "lines": [1, 2]});
     let input: Map<_, _> = input.as_object().unwrap().clone();
-    let made = ModelToolCall { id: "1".into(), name: "read".into(), input, malformed: None };
+    let made = ModelToolCall { id: "1".into(), name: "read".into(), input, signature: None, malformed: None };
     let messages = [
         ModelMessage::Assistant(vec![
             AssistantBlock::Text("So.".into()),

@@ -10,8 +10,9 @@ interface Field {
   name: OptionName
   label: string
   hint: string
-  /** Without any it is a number. */
+  /** Without any it is a whole number, or what `kind` says. */
   choices?: readonly (readonly [value: string, label: string])[]
+  kind?: 'decimal' | 'lines'
 }
 
 const fields = (): readonly Field[] => [
@@ -23,6 +24,9 @@ const fields = (): readonly Field[] => [
   },
   { name: 'thinking_budget_tokens', label: t.thinkingTokens, hint: t.aFixedNumberForAnthropicModelsThat },
   { name: 'max_output_tokens', label: t.maxOutputTokens, hint: t.defaultTheProviders },
+  { name: 'temperature', label: t.temperature, hint: t.temperatureHint, kind: 'decimal' },
+  { name: 'top_p', label: t.topP, hint: t.topPHint, kind: 'decimal' },
+  { name: 'stop', label: t.stopSequences, hint: t.stopSequencesHint, kind: 'lines' },
   { name: 'context_window', label: t.contextWindowTokens, hint: t.olderMessagesAreSummarizedWhenItIs },
   {
     name: 'tool_calling',
@@ -66,10 +70,12 @@ export function ModelOptionFields({ values, uselessTo, problem, onChange }: Mode
         </div>
       ) : (
         <div className={styles.limits}>
-          {fields().map(({ name, label, hint, choices }) => (
+          {fields().map(({ name, label, hint, choices, kind }) => (
             <FormField key={name} label={label} hint={hint} problem={problem?.part === name ? problem.text : null}>
               {(control) => {
                 const shared = { ...control, value: values[name], onChange: (event: { target: { value: string } }) => onChange({ ...values, [name]: event.target.value }) }
+                if (kind === 'lines') return <textarea {...shared} rows={2} />
+                if (kind === 'decimal') return <input {...shared} type="number" inputMode="decimal" min={0} max={2} step="any" placeholder={t.default} />
                 if (!choices) return <input {...shared} type="number" inputMode="numeric" min={1} step={1} placeholder={t.default} />
                 return (
                   <select {...shared}>

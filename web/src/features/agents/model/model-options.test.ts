@@ -5,6 +5,9 @@ const usual = {
   thinking: null,
   thinking_budget_tokens: null,
   max_output_tokens: null,
+  temperature: null,
+  top_p: null,
+  stop: [] as string[],
   context_window: null,
   tool_calling: 'native',
   run_tools: 'after',
@@ -18,7 +21,7 @@ it('are none where all is as usual, said or not', () => {
 })
 
 it('come back as they went in', () => {
-  const options = { ...usual, thinking: 'high', max_output_tokens: 4096, tool_calling: 'xml', run_tools: 'while_streaming', parallel: false } as const
+  const options = { ...usual, thinking: 'high', max_output_tokens: 4096, temperature: 0.5, top_p: 0.9, stop: ['END', ' two words'] as string[], tool_calling: 'xml', run_tools: 'while_streaming', parallel: false } as const
   expect(optionsFrom(optionsOf(options))).toEqual(options)
 })
 

@@ -14,6 +14,9 @@ const usual: Readonly<Record<OptionName, string>> = {
   thinking: '',
   thinking_budget_tokens: '',
   max_output_tokens: '',
+  temperature: '',
+  top_p: '',
+  stop: '',
   context_window: '',
   tool_calling: 'native',
   run_tools: 'after',
@@ -25,7 +28,10 @@ const names = Object.keys(usual) as OptionName[]
 export const noOptions = optionsOf(null)
 
 export function optionsOf(options: SomeOptions | null | undefined): OptionsDraft {
-  const said = (name: OptionName): string => String(options?.[name] ?? '')
+  const said = (name: OptionName): string => {
+    const value = options?.[name] ?? ''
+    return Array.isArray(value) ? value.join('\n') : String(value)
+  }
   return Object.fromEntries(names.map((name) => [name, said(name) === usual[name] ? '' : said(name)])) as OptionsDraft
 }
 
@@ -40,6 +46,9 @@ export function optionsFrom(draft: OptionsDraft): ModelOptions | null {
     thinking: (draft.thinking || null) as ModelOptions['thinking'],
     thinking_budget_tokens: numberOf(draft.thinking_budget_tokens),
     max_output_tokens: numberOf(draft.max_output_tokens),
+    temperature: numberOf(draft.temperature),
+    top_p: numberOf(draft.top_p),
+    stop: draft.stop.split('\n').filter((line) => line.trim() !== ''),
     context_window: numberOf(draft.context_window),
     tool_calling: (draft.tool_calling || usual.tool_calling) as ModelOptions['tool_calling'],
     run_tools: (draft.run_tools || usual.run_tools) as ModelOptions['run_tools'],
