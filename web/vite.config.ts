@@ -27,6 +27,7 @@ const contentSecurityPolicy = [
   "img-src 'self' data: blob:",
   "connect-src 'self'",
   "worker-src 'self'",
+  "manifest-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
@@ -54,6 +55,9 @@ export default defineConfig({
   worker: { format: 'es' },
   build: {
     target: 'es2022',
+    // Another folder lets a build of the server, which embeds `dist`, go on undisturbed.
+    outDir: process.env.GREENROOM_DIST ?? 'dist',
+    emptyOutDir: true,
     // Inlined fonts or images would be `data:` addresses, which the policy allows for images only.
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 700,

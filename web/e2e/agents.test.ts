@@ -24,18 +24,18 @@ const read = (id: string): Promise<AgentRecord> => stage.server.api(`/agents/${i
 
 it('a newcomer makes an agent from the first room on, and tries it at once', async () => {
   const page = await stage.page('/')
-  await page.getByRole('link', { name: 'Create an agent' }).click()
+  await page.getByRole('link', { name: /more providers/ }).click()
   const view = new AgentsView(page)
   await view.heading('New agent').waitFor()
   await page.getByRole('radio', { name: /^Claude Code(?! over)/ }).check()
   expect(await view.field('Name').inputValue()).toBe('Claude Code')
-  await page.getByRole('radio', { name: /Scripted/ }).check()
+  await page.getByRole('radio', { name: /Demo agent/ }).check()
   await view.field('Name').fill('Ada')
   await view.field('Instructions').fill('You are short.')
   await view.button('Create and test').click()
   await view.heading('Ada').waitFor()
   const side = page.getByRole('region', { name: 'Test of Ada' })
-  await side.getByText('Try Greenroom with the demo agent').waitFor()
+  await side.getByText('Try the demo agent').waitFor()
   await side.getByRole('textbox', { name: 'Message' }).fill('!count 5')
   await side.getByRole('textbox', { name: 'Message' }).press('Enter')
   await new RoomView(page).hears('1 2 3 4 5')
@@ -204,7 +204,7 @@ it('a direct API is told how to ask its model, and skills what they need', async
     skill_parameters: { 'look-closely': { path: 'src', depth: 7, strict: true } },
   })
   // Another provider has settings of its own: these go only when a person says so.
-  await view.page.getByRole('radio', { name: /^Scripted/ }).check()
+  await view.page.getByRole('radio', { name: /^Demo agent/ }).check()
   await view.button('Clear').click()
   await view.field('depth').fill('')
   await view.button('Save').click()

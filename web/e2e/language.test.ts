@@ -19,7 +19,7 @@ it('German is chosen in the settings, at once and for good', async () => {
 it('a browser that prefers German gets it, and English loads no other table', async () => {
   const german = await stage.page('/', { locale: 'de-DE' })
   const room = new RoomView(german)
-  await german.getByRole('heading', { name: 'Probiere Greenroom mit dem Demo-Agenten aus' }).waitFor()
+  await german.getByRole('heading', { name: 'Greenroom lässt KI-Agenten in Räumen arbeiten' }).waitFor()
   await german.getByRole('textbox', { name: 'Nachricht' }).fill('!count 3 10')
   await german.keyboard.press('Enter')
   await room.page.getByText('1 2 3', { exact: false }).first().waitFor()

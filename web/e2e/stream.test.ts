@@ -14,13 +14,13 @@ describe('a newcomer', () => {
     const ready = await page.evaluate(() => performance.getEntriesByName('room-ready')[0]?.startTime)
     console.log(`ready to type ${Math.round(ready ?? Number.NaN)} ms after the address was entered`)
     expect(ready).toBeLessThan(3000)
-    await page.getByText('Try Greenroom with the demo agent').waitFor()
+    await page.getByText('Greenroom runs AI agents in rooms').waitFor()
   })
 
   it('gets an answer, with what it took, and only one room was made', async () => {
     const room = new RoomView(await stage.page('/'))
-    await room.page.getByRole('button', { name: /Say hello/ }).click()
-    await room.hears(/I am the scripted agent.*tokens/s)
+    await room.page.getByRole('button', { name: /Look at the clock/ }).click()
+    await room.hears(/I used look.*tokens/s)
     const { rooms } = await stage.server.api<{ rooms: unknown[] }>('/rooms')
     expect(rooms).toHaveLength(1)
   })

@@ -55,6 +55,8 @@ pub struct RoomSummary {
     pub busy: bool,
     /// Whether a tool call waits for approval.
     pub waiting: bool,
+    /// Whether the newest run failed.
+    pub failed: bool,
     /// The last message: a user's post or a finished answer.
     pub last_message: Option<LastMessage>,
 }

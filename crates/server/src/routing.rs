@@ -8,9 +8,15 @@ use crate::{
     observe::observe,
     openapi::ApiDescription,
     path_routes::{DescribeOperation, PathRoutes},
+    web,
 };
 use axum::{
-    Router, extract::DefaultBodyLimit, handler::Handler, http::Method, middleware::from_fn_with_state,
+    Router,
+    extract::DefaultBodyLimit,
+    handler::Handler,
+    http::{HeaderMap, Method, Uri},
+    middleware::from_fn_with_state,
+    response::{IntoResponse as _, Response},
     routing::MethodRouter,
 };
 use domain::permission::Permission;
@@ -133,8 +139,10 @@ impl RouterBuilder {
     }
 }
 
-async fn not_found() -> Problem {
-    Problem::new(Code::NotFound, "This path does not exist; see /docs for the API.")
+/// A browser that was given a wrong address gets the web app, which says so; every other client a problem.
+async fn not_found(uri: Uri, headers: HeaderMap) -> Response {
+    let problem = || Problem::new(Code::NotFound, "This path does not exist; see /docs for the API.").into_response();
+    web::unknown_page(&uri, &headers).unwrap_or_else(problem)
 }
 
 async fn method_not_allowed(method: Method) -> Problem {

@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::{
     extract::Path,
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get},
 };
@@ -50,8 +50,8 @@ const APP_PATHS: &[&str] = &[
 ];
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; \
-                              img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; base-uri 'none'; \
-                              form-action 'none'; frame-ancestors 'none'";
+                              img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; manifest-src 'self'; \
+                              base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const REVALIDATE: &str = "no-cache";
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
@@ -60,6 +60,9 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         builder.add_page(Policy::Public, "/docs", page(DOCS)).add_page(Policy::Public, "/assets/{name}", get(asset));
     let paths = if WEB_APP.is_empty() { &APP_PATHS[..2] } else { APP_PATHS };
     let builder = paths.iter().fold(builder, |builder, path| builder.add_page(Policy::Public, path, get(app)));
+    // Browsers ask for it on pages that name no icon, such as a file that was opened.
+    let builder =
+        if WEB_APP.is_empty() { builder } else { builder.add_page(Policy::Public, "/favicon.ico", get(icon)) };
     // Files at the top level that browsers request themselves, such as the icon.
     let root_files = WEB_APP.iter().map(|(path, _)| *path).filter(|path| is_root_file(path));
     root_files.fold(builder, |builder, path| {
@@ -72,12 +75,31 @@ fn is_root_file(path: &str) -> bool {
     !path.contains('/') && path != "index.html" && !path.ends_with(".gz")
 }
 
+/// Returns the web app for an address that it does not know either, if a browser wants to show it as a page.
+pub fn unknown_page(uri: &Uri, headers: &HeaderMap) -> Option<Response> {
+    let is_endpoint = ["/api", "/mcp", "/sse", "/assets"].iter().any(|prefix| uri.path().starts_with(prefix));
+    let wants_page = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok())?.contains("text/html");
+    if is_endpoint || !wants_page {
+        return None;
+    }
+    let page = index(headers).ok()?;
+    Some((StatusCode::NOT_FOUND, page).into_response())
+}
+
 fn page(html: &'static str) -> MethodRouter<App> {
     get(move || async move { plain("index.html", html) })
 }
 
 async fn app(headers: HeaderMap) -> Result<Response, Problem> {
-    if WEB_APP.is_empty() { Ok(plain("index.html", PLAIN_PAGE)) } else { built("index.html", &headers, REVALIDATE) }
+    index(&headers)
+}
+
+fn index(headers: &HeaderMap) -> Result<Response, Problem> {
+    if WEB_APP.is_empty() { Ok(plain("index.html", PLAIN_PAGE)) } else { built("index.html", headers, REVALIDATE) }
+}
+
+async fn icon(headers: HeaderMap) -> Result<Response, Problem> {
+    built("favicon.svg", &headers, REVALIDATE)
 }
 
 async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
@@ -123,7 +145,8 @@ fn kind(name: &str) -> &'static str {
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
         Some("woff2") => "font/woff2",
-        Some("webmanifest" | "json") => "application/json",
+        Some("webmanifest") => "application/manifest+json",
+        Some("json") => "application/json",
         _ => "application/octet-stream",
     }
 }

@@ -111,7 +111,7 @@ export function scenes(everything: string, empty: string): Scene[] {
     await page.getByRole('menuitem', { name: item }).click()
   }
   return [
-    { name: 'welcome', path: `/rooms/${empty}`, prepare: (page) => page.getByText('Try Greenroom with the demo agent').waitFor() },
+    { name: 'welcome', path: `/rooms/${empty}`, prepare: (page) => page.getByText('Try the demo agent').waitFor() },
     { name: 'room', path, prepare: ready },
     { name: 'room-top', path, prepare: toTop },
     { name: 'room-settings', path, prepare: (page) => menu(page, 'Room settings and members') },

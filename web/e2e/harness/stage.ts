@@ -57,7 +57,8 @@ export class Stage {
   /** As good as a browser of its own: it shares nothing with the others but the program, which takes its time to start. */
   async browser(options: BrowserContextOptions = {}, isSignedIn = true): Promise<BrowserContext> {
     this.program ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? findChromium(), headless: true, args: flags })
-    const context = await this.program.newContext(options)
+    // Requests of a service worker cannot be seen or cut off here; only its own test has one.
+    const context = await this.program.newContext({ serviceWorkers: 'block', ...options })
     context.setDefaultTimeout(60_000)
     if (isSignedIn) await context.addCookies([{ ...(await this.server.signIn()), url: this.url }])
     context.on('console', (message) => {

@@ -16,6 +16,6 @@ export function AgentRoute(): ReactNode {
 }
 
 export function NewAgentRoute(): ReactNode {
-  const { from, provider } = fresh.useSearch()
-  return <NewAgentPage from={from ?? null} provider={provider ?? null} showRoom={showRoom} />
+  const { from, provider, template } = fresh.useSearch()
+  return <NewAgentPage from={from ?? null} provider={provider ?? null} template={template ?? null} showRoom={showRoom} />
 }

@@ -17,12 +17,14 @@ import { onPreference } from '@/lib/preferences'
 import { applyTheme } from '@/lib/theme'
 import { applyLanguage } from './language'
 import { router } from './router'
+import { registerServiceWorker } from './service-worker'
 import './styles/fonts.css'
 import './styles/tokens.css'
 import './styles/base.css'
 
 applyTheme()
 preventFileNavigation()
+registerServiceWorker()
 const feed = new Feed(browserParts)
 listenToBrowser(feed)
 const queries = createQueryClient()
@@ -35,7 +37,7 @@ if (pendingCode.get() === null) {
   void queries.prefetchQuery(agentsQuery)
 }
 
-/** A change of the language draws everything anew, because strings are read while drawing. */
+/** A change of the language draws everything again, because strings are read while drawing. */
 function App(): ReactNode {
   const language = useLanguage()
   return (

@@ -7,6 +7,7 @@ import { readAuditFilter } from '@/features/settings/model/audit-filter'
 import { nextPage } from '@/features/sign-in/model/sign-in-link'
 import { readTab } from '@/features/skills/model/tabs'
 import { readUsageFilter } from '@/features/usage/model/usage-filter'
+import { type TemplateId, isTemplateId } from '@/lib/agent-templates'
 import { NotFound } from './not-found'
 import { Root } from './root'
 
@@ -109,11 +110,12 @@ const agentPages = (): Promise<typeof import('./agent-pages')> => import('./agen
 
 const agentsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/agents', component: lazyRouteComponent(agentPages, 'AgentsPage') })
 
-/** `from` is the agent that the new one is to be like. */
+/** `from` is the agent that the new one is to be like, `template` what it begins with. */
 const newAgentRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/agents/new',
-  validateSearch: ({ from, provider }: Record<string, unknown>): { from?: string; provider?: string } => ({
+  validateSearch: ({ from, provider, template }: Record<string, unknown>): { from?: string; provider?: string; template?: TemplateId } => ({
+    ...(isTemplateId(template) ? { template } : {}),
     ...(typeof from === 'string' ? { from } : {}),
     ...(typeof provider === 'string' ? { provider } : {}),
   }),

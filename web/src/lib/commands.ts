@@ -32,14 +32,14 @@ export function useCommands(commands: readonly Command[]): void {
   }, [signature])
 }
 
-/** The best matches first. Every word has to be found in the title or the detail, letter by letter if not as a whole. */
+/** The best matches first, of equal ones the shortest. Every word has to be found in the title or the detail, letter by letter if not as a whole. */
 export function search(commands: readonly Command[], text: string): Command[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
   if (words.length === 0) return [...commands]
   return commands
     .map((command) => ({ command, score: scoreOf(command, words) }))
     .filter(({ score }) => score > 0)
-    .toSorted((a, b) => b.score - a.score)
+    .toSorted((a, b) => b.score - a.score || a.command.title.length - b.command.title.length)
     .map(({ command }) => command)
 }
 

@@ -5,7 +5,7 @@ export type RoomListMessage = Extract<SocketMessage, { type: 'rooms' | 'room' | 
 
 /** A room without activity. */
 export function summaryOf(room: Room): RoomSummary {
-  return { busy: false, waiting: false, last_message: null, ...room }
+  return { busy: false, waiting: false, failed: false, last_message: null, ...room }
 }
 
 export function applyToRooms(known: readonly RoomSummary[], message: RoomListMessage): RoomSummary[] {
@@ -44,6 +44,6 @@ function byActivity(a: RoomSummary, b: RoomSummary): number {
 }
 
 /** When something was said last; a room without messages is as old as its last change. */
-function activeAt({ last_message, updated_at }: RoomSummary): string {
+export function activeAt({ last_message, updated_at }: RoomSummary): string {
   return last_message?.created_at ?? updated_at
 }

@@ -1,6 +1,6 @@
 //! Parses a message into steps. Pure: the same text gives the same steps, or the same error.
 
-use super::script;
+use super::{demo, script};
 use crate::TurnEvent;
 use domain::run::RunError;
 use serde_json::{Map, Value};
@@ -71,8 +71,10 @@ const DIRECTIVES: [Directive; 9] = [
     },
 ];
 
-/// A message that starts with `!` and a letter is a directive; any other message gets a friendly answer.
+/// A message that starts with `!` and a letter is a directive, and a few plain sentences stand for one; any other message
+/// gets a friendly answer.
 pub fn parse(text: &str) -> Result<Vec<ScriptStep>, String> {
+    let text = demo::directive_of(text).unwrap_or(text);
     let Some(line) = text.trim().strip_prefix('!').filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
     else {
         return Ok(vec![ScriptStep::Say(greeting(text))]);

@@ -1,8 +1,9 @@
 //! The scripted provider, offline and deterministic: for demos, tests and load generation.
 //!
-//! The message is a script: `directive` parses it into steps (`script` parses the long form), `player` plays them. The
-//! same message gives the same events, except for the ids of approvals. `docs/scripted.md` is the manual.
+//! The message is a script: `directive` parses it into steps (`script` parses the long form, `demo` translates a few plain
+//! sentences), `player` plays them. The same message gives the same events, except for the ids of approvals. `docs/scripted.md` is the manual.
 
+mod demo;
 mod directive;
 mod player;
 mod script;

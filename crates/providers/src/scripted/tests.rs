@@ -110,6 +110,22 @@ async fn plain_answer_is_sent_word_by_word_and_deterministic() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn plain_sentence_stands_for_a_directive() {
+    let expected = play("!count 60 100").await;
+    for sentence in ["Count to 60", " count to 60! ", "Zähle bis 60."] {
+        assert_eq!(text_of(&play(sentence).await.0), text_of(&expected.0), "{sentence}");
+    }
+    for sentence in ["Look at the clock.", "Think about why the sky is blue.", "List the files in this folder."] {
+        assert!(super::directive::parse(sentence).unwrap().len() > 1, "{sentence}");
+    }
+    assert!(matches!(
+        super::directive::parse("Ask me which color I like.").unwrap()[0],
+        super::directive::ScriptStep::Ask { is_question: true, .. }
+    ));
+    assert!(text_of(&play("Count to 61").await.0).starts_with("You said"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn counts() {
     let (events, end) = play("!count 3").await;
     assert_eq!((text_of(&events).as_str(), end), ("1 2 3", TurnEnd::Completed));

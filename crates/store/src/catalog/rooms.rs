@@ -19,6 +19,7 @@ use domain::{
     owner::Owner,
     position::Seq,
     room::{LAST_MESSAGE_CHARS, LastMessage, Room, RoomPolicy, RoomSummary},
+    run::RunStatus,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,7 @@ row! {
         last_message: Option<String>,
         unfinished: i64,
         waiting: i64,
+        newest_run: Option<String>,
     }
 }
 
@@ -80,6 +82,7 @@ impl RoomSummaryRow {
             room: self.room.with(agents)?,
             busy: self.unfinished > 0,
             waiting: self.waiting > 0,
+            failed: self.newest_run.as_deref() == Some(RunStatus::Failed.as_str()),
             last_message: last.map(LastMessage::from),
         })
     }
@@ -103,7 +106,8 @@ macro_rules! select_summaries {
             "SELECT r.id, r.name, r.policy, r.project_id, j.head, r.created_at, r.updated_at, r.last_message, ",
             "(SELECT COUNT(*) FROM queue q WHERE q.room_id = r.id) AS unfinished, ",
             "(SELECT COUNT(*) FROM queue q JOIN runs u ON u.id = q.run_id WHERE q.room_id = r.id ",
-            "AND u.status = 'waiting_for_approval') AS waiting ",
+            "AND u.status = 'waiting_for_approval') AS waiting, ",
+            "(SELECT u.status FROM runs u WHERE u.room_id = r.id ORDER BY u.queued_seq DESC LIMIT 1) AS newest_run ",
             "FROM rooms r JOIN journals j ON j.room_id = r.id WHERE r.owner = $1 AND r.deleted_at IS NULL ",
             $rest
         )

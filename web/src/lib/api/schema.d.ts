@@ -3063,6 +3063,8 @@ export interface components {
         RoomSummary: components["schemas"]["Room"] & {
             /** @description Whether a run is queued or running. */
             busy: boolean;
+            /** @description Whether the newest run failed. */
+            failed: boolean;
             last_message?: components["schemas"]["LastMessage"] | null;
             /** @description Whether a tool call waits for approval. */
             waiting: boolean;

@@ -8,7 +8,7 @@ use testkit::client::TestClient;
 use uuid::Uuid;
 
 on_both_databases! {
-    server: bodies, targets, names, hosts_and_origins;
+    server: bodies, targets, names, hosts_and_origins, b28_a_browser_gets_a_page_for_an_unknown_address;
 }
 
 /// The whole state as one value, to compare before and after.
@@ -174,4 +174,17 @@ async fn hosts_and_origins(api: &TestClient) {
     response_to(ask("x-forwarded-for", "203.0.113.9")).await.expect_status(200);
     get(&api.anonymous(), "/api/rooms").await.expect_problem(401, "unauthorized");
     assert_eq!(everything(api, room).await, before);
+}
+
+async fn b28_a_browser_gets_a_page_for_an_unknown_address(api: &TestClient) {
+    let answer = async |path: &str, accept: &str| {
+        let response = api.request(Method::GET, path).header(header::ACCEPT, accept).send().await.unwrap();
+        let kind = response.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned();
+        (response.status().as_u16(), kind)
+    };
+    let page = answer("/nope/at/all", "text/html,application/xhtml+xml,*/*;q=0.8").await;
+    assert_eq!(page, (404, "text/html; charset=utf-8".to_owned()));
+    for (path, accept) in [("/nope", "*/*"), ("/api/nope", "text/html"), ("/assets/nope.js", "text/html")] {
+        assert_eq!(answer(path, accept).await, (404, "application/problem+json".to_owned()), "{path} {accept}");
+    }
 }

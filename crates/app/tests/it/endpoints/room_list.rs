@@ -51,6 +51,11 @@ async fn list_has_a_summary_of_each_room(api: &TestClient) {
         (&summary["last_message"]["text"], &summary["last_message"]["author"]["kind"]),
         (&json!("1 2 3"), &json!("agent"))
     );
+    assert_eq!(summary["failed"], json!(false));
+    post_and_wait(api, busy, "!fail over_loaded").await;
+    assert_eq!(of(busy).await["failed"], json!(true), "the newest run failed");
+    post_and_wait(api, busy, "!count 3").await;
+    assert_eq!(of(busy).await["failed"], json!(false), "a newer run succeeded");
     let long = "é".repeat(300);
     post(api, &format!("/api/rooms/{quiet}/messages"), &json!({"text": long})).await.expect_status(202);
     assert_eq!(of(quiet).await["last_message"]["text"], "é".repeat(200));

@@ -8,7 +8,7 @@ import type { Agent, Provider } from '@/lib/api/types'
 import { askForTask } from '@/lib/execute-request'
 import { costText, count, dayTitle, fullTime, percent, shortTime } from '@/lib/format'
 import type { AgentFigures } from '../model/figures'
-import { adviceOf, isApi, providerTitle } from '../model/providers'
+import { adviceOf, lackOf, providerTitle } from '@/lib/providers'
 import styles from './agent-card.module.css'
 import { AgentMenu } from './agent-menu'
 import { t } from '../texts'
@@ -43,7 +43,7 @@ export function AgentCard({ agent, provider, figures }: AgentCardProps): ReactNo
         {agent.model && <> · {agent.model}</>}
       </p>
       {advice !== null && (
-        <p className={styles.missing} title={advice}>{t.runsFailUntilItIsSetUp(provider && isApi(provider) ? t.apiKeyMissing : t.notInstalled)}</p>
+        <p className={styles.missing} title={advice}>{t.runsFailUntilItIsSetUp((provider && lackOf(provider)) ?? '')}</p>
       )}
       {agent.system_prompt && <p className={styles.prompt}>{agent.system_prompt}</p>}
       <dl className={styles.figures}>
@@ -62,7 +62,7 @@ function Cost({ usage }: { usage: NonNullable<AgentFigures['usage']> }): ReactNo
 
 function LastUsed({ figures }: { figures: AgentFigures | null }): ReactNode {
   if (!figures) return '–'
-  if (figures.lastUsed === null) return 'never'
+  if (figures.lastUsed === null) return t.neverUsed
   const { at, isDay } = figures.lastUsed
   return (
     <time dateTime={at} title={isDay ? undefined : fullTime(at)}>

@@ -15,6 +15,7 @@ import { setPageTitle } from '@/lib/page-title'
 import { type Draft, withName } from '../model/draft'
 import { useDraft } from '../model/use-draft'
 import { AgentForm } from './agent-form'
+import { TemplateChoice } from './template-choice'
 import { AgentMenu } from './agent-menu'
 import type { AgentView, ShowRoom } from './agent-page'
 import styles from './agent-editor.module.css'
@@ -113,14 +114,17 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
             {isEffective ? (
               <EffectiveView agent={agent} isChanged={isChanged} />
             ) : (
-              <AgentForm
-                draft={draft}
-                problem={problem}
-                form={form}
-                isNew={agent === null}
-                onChange={(changes) => change(suggestName ? withName(draft, changes, suggestName) : changes)}
-                onSave={() => void saveAnd({ ...view })}
-              />
+              <>
+                {!agent && <TemplateChoice />}
+                <AgentForm
+                  draft={draft}
+                  problem={problem}
+                  form={form}
+                  isNew={agent === null}
+                  onChange={(changes) => change(suggestName ? withName(draft, changes, suggestName) : changes)}
+                  onSave={() => void saveAnd({ ...view })}
+                />
+              </>
             )}
           </PageColumn>
           <AgentSaveBar

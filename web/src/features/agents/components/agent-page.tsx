@@ -5,10 +5,12 @@ import { PageBar } from '@/components/layout/page-bar'
 import { PageNote } from '@/components/layout/page-note'
 import { Button } from '@/components/ui/button'
 import { ApiError, explain } from '@/lib/api/client'
+import { type TemplateId, agentTemplates } from '@/lib/agent-templates'
 import { agentsQuery, providersQuery } from '@/lib/api/queries'
 import { agentQuery } from '../api/agent-queries'
 import { draftOf, emptyDraft, freeName } from '../model/draft'
-import { firstChoice, providerTitle } from '../model/providers'
+import { instructionsOf } from '../model/instructions'
+import { firstChoice, providerTitle } from '@/lib/providers'
 import { AgentEditor } from './agent-editor'
 import { t } from '../texts'
 import styles from './agents.module.css'
@@ -40,8 +42,15 @@ export function AgentPage({ agentId, view, showRoom }: { agentId: string; view: 
   return <Reading />
 }
 
-/** A new agent: from nothing, or as another one is. */
-export function NewAgentPage({ from, provider, showRoom }: { from: string | null; provider: string | null; showRoom: ShowRoom }): ReactNode {
+interface NewAgentPageProps {
+  from: string | null
+  provider: string | null
+  template: TemplateId | null
+  showRoom: ShowRoom
+}
+
+/** A new agent: from nothing, from a template, or as another one is. */
+export function NewAgentPage({ from, provider, template, showRoom }: NewAgentPageProps): ReactNode {
   const agents = useQuery(agentsQuery)
   const providers = useQuery(providersQuery)
   const source = agents.data?.find((agent) => agent.id === from)
@@ -49,8 +58,13 @@ export function NewAgentPage({ from, provider, showRoom }: { from: string | null
   const chosen = provider ?? firstChoice(providers.data ?? [])
   const there = agents.data
   const suggest = (name: string): string => freeName(providerTitle(name), there)
-  const initial = source ? { ...draftOf(source), name: freeName(t.copy(source.name.slice(0, 110)), there) } : emptyDraft(chosen, suggest(chosen))
-  return <AgentEditor key={`${from} ${provider}`} agent={null} initial={initial} suggestName={source ? undefined : suggest} view={{}} showRoom={showRoom} />
+  const chosenTemplate = agentTemplates().find(({ id }) => id === template)
+  const initial = source
+    ? { ...draftOf(source), name: freeName(t.copy(source.name.slice(0, 110)), there) }
+    : chosenTemplate
+      ? { ...emptyDraft(chosen, freeName(chosenTemplate.name, there)), systemPrompt: instructionsOf(chosenTemplate.id) }
+      : emptyDraft(chosen, suggest(chosen))
+  return <AgentEditor key={`${from} ${provider} ${template}`} agent={null} initial={initial} suggestName={source || chosenTemplate ? undefined : suggest} view={{}} showRoom={showRoom} />
 }
 
 function Reading(): ReactNode {

@@ -62,7 +62,7 @@ it('says where each server comes from, what it shadows and what is wrong with it
 
 it('says that a provider has no use for servers', async () => {
   show(200, { provider: { name: 'scripted', mcp: false }, servers: [], built_in: [] })
-  await screen.findByText(/Scripted uses no MCP servers/)
+  await screen.findByText(/Demo agent uses no MCP servers/)
   screen.getByText(/No MCP servers/)
 })
 

@@ -11,7 +11,7 @@ import type { Agent } from '@/lib/api/types'
 import { sentence } from '@/lib/format'
 import { effectiveQuery } from '../api/agent-queries'
 import { type Effective, type EffectiveServer, type EffectiveTool, originOf, stateOf, stateWords, tierWords, verdictWords } from '../model/effective'
-import { providerTitle } from '../model/providers'
+import { providerTitle } from '@/lib/providers'
 import { t } from '../texts'
 import styles from './effective-view.module.css'
 

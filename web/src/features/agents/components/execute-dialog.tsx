@@ -5,10 +5,10 @@ import { Button } from '@/components/ui/button'
 import { Dialog } from '@/components/ui/dialog'
 import { FormField } from '@/components/ui/form-field'
 import { Kbd } from '@/components/ui/kbd'
-import { agentsQuery } from '@/lib/api/queries'
+import { agentsQuery, providersQuery } from '@/lib/api/queries'
 import type { ExecuteRequest } from '@/lib/execute-request'
 import { remember, remembered } from '@/lib/storage'
-import { providerTitle } from '../model/providers'
+import { lackOf, providerTitle } from '@/lib/providers'
 import { useExecution } from '../model/use-execution'
 import styles from './execute-dialog.module.css'
 import { ExecutionView } from './execution-view'
@@ -22,6 +22,11 @@ export function ExecuteDialog({ request, onClose }: { request: ExecuteRequest; o
   const [chosen, setChosen] = useState<string | null>(request.agentIds[0] ?? remembered<string | null>('last-executed', null))
   const [task, setTask] = useState('')
   const executing = useExecution()
+  const providers = useQuery(providersQuery).data ?? []
+  const lackOfProvider = (name: string): string | null => {
+    const provider = providers.find((one) => one.name === name)
+    return provider ? lackOf(provider) : null
+  }
   const { execution, start, clear } = executing
   const agent = offered.find(({ id }) => id === chosen) ?? offered[0]
   const isPossible = agent !== undefined && task.trim() !== ''
@@ -52,7 +57,7 @@ export function ExecuteDialog({ request, onClose }: { request: ExecuteRequest; o
                   <select {...control} value={agent?.id ?? ''} onChange={(event) => setChosen(event.target.value)}>
                     {offered.map(({ id, name, provider, model }) => (
                       <option key={id} value={id}>
-                        {[name, providerTitle(provider), model].filter(Boolean).join(' · ')}
+                        {[name, providerTitle(provider), model, lackOfProvider(provider)].filter(Boolean).join(' · ')}
                       </option>
                     ))}
                   </select>

@@ -7,7 +7,7 @@ import { WithCode } from '@/components/ui/with-code'
 import { explain } from '@/lib/api/client'
 import { providersQuery } from '@/lib/api/queries'
 import type { Provider } from '@/lib/api/types'
-import { abilitiesOf, adviceOf, inOrder, isReady, providerTitle, versionOf } from '../model/providers'
+import { abilitiesOf, adviceOf, inOrder, isReady, providerTitle, versionOf } from '@/lib/providers'
 import { t } from '../texts'
 import styles from './provider-choice.module.css'
 

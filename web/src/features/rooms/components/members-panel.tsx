@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { UserMinus, UserPlus, X } from 'lucide-react'
 import type { ReactNode } from 'react'
+import { AgentDetail } from '@/components/ui/agent-detail'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { IconButton } from '@/components/ui/button'
 import { useRoom } from '@/feed/use-feed'
@@ -85,7 +86,7 @@ function Member({ roomId, agent, children }: { roomId: string; agent: Agent; chi
       <span className={styles.who}>
         <span className={styles.name}>{agent.name}</span>
         <span className={styles.detail} data-doing={doing ?? undefined}>
-          {doing ?? [agent.provider, agent.model].filter(Boolean).join(' · ')}
+          {doing ?? <AgentDetail agent={agent} />}
         </span>
       </span>
       {children}

@@ -1,28 +1,34 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
+import { RefreshCw } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
+import { WithCode } from '@/components/ui/with-code'
 import { answerOf, api, explain } from '@/lib/api/client'
 import { agentsQuery, providersQuery, roomsQuery } from '@/lib/api/queries'
 import type { Provider } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
+import { adviceOf, inOrder, isReady, providerTitle, versionOf } from '@/lib/providers'
 import { createRoom } from '../api/room-commands'
-import { WithCode } from '@/components/ui/with-code'
 import { t } from '../texts'
 import styles from './real-agents.module.css'
 
-/** One sentence on how to get an agent with a model behind it, from what this machine was found to have. */
+/** As many as a newcomer can choose from; the page of a new agent has all. */
+const mostShown = 5
+
+/** The agents with a model behind them: those that this machine has, to chat with; of the others, the one thing to do. */
 export function RealAgents(): ReactNode {
-  const providers = (useQuery(providersQuery).data ?? []).filter((provider) => provider.name !== 'scripted')
-  const ready = providers.flatMap(({ name, inspection }) => (inspection.state === 'ready' ? [{ name, version: inspection.version }] : []))
-  const missing = inOrder(providers).flatMap(({ inspection }) => (inspection.state === 'missing' ? [inspection.advice] : []))
+  const { data, isFetching, refetch } = useQuery(providersQuery)
+  const providers = inOrder((data ?? []).filter(({ name }) => name !== 'scripted'))
   const queries = useQueryClient()
   const navigate = useNavigate()
 
-  const add = useMutation({
+  const chat = useMutation({
     mutationFn: async (provider: string) => {
-      const agent = await answerOf(api.POST('/api/agents', { body: { name: provider, provider } }))
-      return createRoom({ name: provider, agents: [agent.id], whenBusy: 'enqueue' })
+      const name = providerTitle(provider)
+      const agents = await queries.fetchQuery(agentsQuery)
+      const agent = agents.find((one) => one.provider === provider) ?? (await answerOf(api.POST('/api/agents', { body: { name, provider } })))
+      return createRoom({ name, agents: [agent.id], whenBusy: 'enqueue' })
     },
     onSuccess: async (room) => {
       await Promise.all([queries.invalidateQueries(agentsQuery), queries.invalidateQueries(roomsQuery)])
@@ -31,46 +37,40 @@ export function RealAgents(): ReactNode {
     onError: (error) => notify(explain(error), 'problem'),
   })
 
-  if (ready.length > 0) {
-    return (
-      <div className={styles.real}>
-        <p>{t.chatWithAnAgentThatIsInstalled}</p>
-        <div className={styles.row}>
-          {ready.map(({ name, version }) => (
-            <Button key={name} isBusy={add.isPending && add.variables === name} onClick={() => add.mutate(name)}>
-              {titles[name] ?? name}
-              {version && <span className={styles.version}>{version}</span>}
-            </Button>
-          ))}
-          <Link to="/agents/new" className={styles.own}>
-            {t.createAnAgent}
-          </Link>
-        </div>
-      </div>
-    )
-  }
   return (
-    <p className={styles.real}>
-      {missing[0] ? (
-        <>{t.connectARealAgent} {withCode(missing[0])}</>
-      ) : (
-        <><WithCode text={t.toConnectARealAgentRunGreenroom} /></>
-      )}{' '}
-      <Link to="/agents/new">{t.createAnAgent}</Link>
-    </p>
+    <>
+      <ul className={styles.list}>
+        {providers.slice(0, mostShown).map((provider) => (
+          <ProviderLine key={provider.name} provider={provider} isBusy={chat.isPending && chat.variables === provider.name} onChat={() => chat.mutate(provider.name)} />
+        ))}
+      </ul>
+      <div className={styles.row}>
+        <Button size="small" look="quiet" isBusy={isFetching} onClick={() => void refetch()}>
+          <RefreshCw size={13} aria-hidden />
+          {isFetching ? t.checking : t.checkAgain}
+        </Button>
+        {providers.length > mostShown && <Link to="/agents/new">{t.moreProviders(providers.length - mostShown)}</Link>}
+      </div>
+    </>
   )
 }
 
-const titles: Record<string, string> = { claude_code: 'Claude Code', codex: 'Codex', gemini: 'Gemini CLI' }
-
-/** Those that most people have come first. */
-function inOrder(providers: Provider[]): Provider[] {
-  const known = Object.keys(titles)
-  const rank = ({ name }: Provider): number => (known.includes(name) ? known.indexOf(name) : known.length)
-  return providers.toSorted((a, b) => rank(a) - rank(b))
-}
-
-/** Advice of the server sets commands in backticks. */
-function withCode(text: string): ReactNode[] {
-  return text.split('`').map((piece, index) => (index % 2 === 1 ? <code key={index}>{piece}</code> : piece))
+function ProviderLine({ provider, isBusy, onChat }: { provider: Provider; isBusy: boolean; onChat: () => void }): ReactNode {
+  const title = providerTitle(provider.name)
+  return (
+    <li className={styles.provider} data-missing={!isReady(provider) || undefined}>
+      <span className={styles.title}>
+        <strong>{title}</strong> {versionOf(provider)}
+      </span>
+      {isReady(provider) ? (
+        <Button size="small" look="primary" isBusy={isBusy} onClick={onChat} aria-label={t.chatWith(title)}>
+          {t.chat}
+        </Button>
+      ) : (
+        <span className={styles.advice}>
+          <WithCode text={adviceOf(provider) ?? ''} />
+        </span>
+      )}
+    </li>
+  )
 }

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useState } from 'react'
+import { AgentDetail } from '@/components/ui/agent-detail'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { Button } from '@/components/ui/button'
 import { Dialog } from '@/components/ui/dialog'
@@ -65,7 +66,9 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
               <input type="checkbox" checked={members.includes(agent.id)} onChange={() => toggle(agent.id)} />
               <AgentMark id={agent.id} name={agent.name} size="small" />
               {agent.name}
-              <span className={textStyles.detail}>{[agent.provider, agent.model].filter(Boolean).join(' · ')}</span>
+              <span className={textStyles.detail}>
+                <AgentDetail agent={agent} />
+              </span>
               {members.includes(agent.id) && members.length > 1 && <span className={styles.place}>{members.indexOf(agent.id) + 1}</span>}
             </label>
           ))}

@@ -1,19 +1,23 @@
 import { useQuery } from '@tanstack/react-query'
-import { Plus, SquarePen } from 'lucide-react'
+import { Plus, Search, SquarePen } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { drawerStore } from '@/components/layout/drawer-store'
 import { Button, IconButton } from '@/components/ui/button'
 import { explain } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
+import type { RoomSummary } from '@/lib/api/types'
 import { useNewChat } from '../model/use-new-chat'
 import { RoomDialog } from './room-dialog'
-import { RoomRailItem } from './room-rail-item'
+import { RoomRailList } from './room-rail-list'
 import { t } from '../texts'
 import styles from './room-rail.module.css'
+
+const none: readonly RoomSummary[] = []
 
 export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
   const { data: rooms, error, refetch } = useQuery(roomsQuery)
   const [isMaking, setIsMaking] = useState(false)
+  const [text, setText] = useState('')
   const start = useNewChat()
 
   return (
@@ -35,11 +39,19 @@ export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
           </IconButton>
         </div>
       </div>
-      <ul className={styles.list}>
-        {rooms?.map((room) => (
-          <RoomRailItem key={room.id} room={room} />
-        ))}
-      </ul>
+      <div className={styles.search}>
+        <Search size={14} aria-hidden />
+        <input
+          type="search"
+          aria-label={t.searchRooms}
+          placeholder={t.searchRooms}
+          value={text}
+          dir="auto"
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={(event) => event.key === 'Escape' && setText('')}
+        />
+      </div>
+      <RoomRailList rooms={rooms ?? none} text={text.trim()} />
       {error && !rooms && (
         <div className={styles.problem}>
           <p>{explain(error)}</p>

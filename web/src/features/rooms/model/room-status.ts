@@ -30,10 +30,16 @@ export interface RoomLine {
 
 /** A room that is open here is known to the word; of the others, what the server tells of all. */
 export function lineOf(room: RoomSummary, state: RoomState | null): RoomLine {
-  const status = state ? statusOf(state) : room.waiting ? 'waiting' : room.busy ? 'working' : 'idle'
+  const status = state ? statusOf(state) : summaryStatus(room)
   const said = (state && fromState(state)) ?? fromSummary(room)
   const text = status === 'waiting' ? t.needsYourApproval : (said?.text ?? '')
   return { status, text, time: said?.time ?? room.updated_at, answer: said?.answer ?? 0 }
+}
+
+function summaryStatus(room: RoomSummary): Status {
+  if (room.waiting) return 'waiting'
+  if (room.busy) return 'working'
+  return room.failed ? 'failed' : 'idle'
 }
 
 type Said = Pick<RoomLine, 'text' | 'time' | 'answer'>

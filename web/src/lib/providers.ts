@@ -1,5 +1,5 @@
-import type { Provider } from '@/lib/api/types'
-import { t } from '../texts'
+import type { Provider } from './api/types'
+import { t } from './texts'
 
 const titles: Record<string, string> = {
   claude_code: 'Claude Code',
@@ -15,7 +15,7 @@ const titles: Record<string, string> = {
   vibe: 'Mistral Vibe',
   'claude-agent-acp': 'Claude Agent over ACP',
   'codex-acp': 'Codex over ACP',
-  get scripted() { return t.scripted },
+  get scripted() { return t.demoAgent },
 }
 
 const order = Object.keys(titles)
@@ -26,6 +26,12 @@ export function providerTitle(name: string): string {
 
 export function isReady(provider: Provider): boolean {
   return provider.inspection.state === 'ready'
+}
+
+/** What is missing, in a word or two; `null` if it can answer. */
+export function lackOf(provider: Provider): string | null {
+  if (isReady(provider)) return null
+  return isApi(provider) ? t.apiKeyMissing : t.notInstalled
 }
 
 /** What is there before what is not; those that most people have come first. */
@@ -58,11 +64,11 @@ export function adviceOf({ inspection }: Provider): string | null {
 /** What it can do beyond answering, in a few words each. */
 export function abilitiesOf({ capabilities }: Provider): string[] {
   return [
-    capabilities.approvals && 'approvals',
-    capabilities.thinking && 'thinking',
-    capabilities.resume && 'sessions',
-    capabilities.steer && 'steering',
-    capabilities.skills && 'skills',
+    capabilities.approvals && t.approvals,
+    capabilities.thinking && t.thinking,
+    capabilities.resume && t.sessions,
+    capabilities.steer && t.steering,
+    capabilities.skills && t.skills,
     capabilities.mcp && t.mcpServers,
   ].filter((ability) => ability !== false)
 }

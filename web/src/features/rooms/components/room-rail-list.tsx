@@ -1,0 +1,96 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useNavigate, useParams } from '@tanstack/react-router'
+import { CheckCheck, Pencil, Trash2 } from 'lucide-react'
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { ContextMenu, type Point } from '@/components/ui/context-menu'
+import type { MenuItem } from '@/components/ui/menu-list'
+import type { RoomSummary } from '@/lib/api/types'
+import { useDay } from '@/lib/use-day'
+import { railRows } from '../model/rail-rows'
+import { markRead } from '../model/read-marks'
+import { DeleteRoomDialog } from './delete-room-dialog'
+import { RoomRailItem } from './room-rail-item'
+import { t } from '../texts'
+import styles from './room-rail.module.css'
+
+const [titleHeight, roomHeight] = [30, 53]
+
+/** The list of rooms. Only what is seen is drawn: hundreds of rooms are a few lines. */
+export function RoomRailList({ rooms, text }: { rooms: readonly RoomSummary[]; text: string }): ReactNode {
+  const today = useDay()
+  const rows = useMemo(() => railRows(rooms, text, today), [rooms, text, today])
+  const scroller = useRef<HTMLDivElement>(null)
+  const [menu, setMenu] = useState<{ room: RoomSummary; at: Point } | null>(null)
+  const [renaming, setRenaming] = useState<string | null>(null)
+  const [deleting, setDeleting] = useState<RoomSummary | null>(null)
+  const { roomId } = useParams({ strict: false })
+  const navigate = useNavigate()
+
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) => (rows[index]?.kind === 'title' ? titleHeight : roomHeight),
+    getItemKey: useCallback((index: number) => rows[index]?.key ?? index, [rows]),
+    overscan: 6,
+    initialRect: { width: 260, height: 800 },
+  })
+
+  // A room that was opened by a key or a link may be far down.
+  const openAt = rows.findIndex((row) => row.key === roomId)
+  useEffect(() => {
+    if (openAt >= 0) virtualizer.scrollToIndex(openAt, { align: 'auto' })
+    // Only when another room is opened: the list must not move while it is read.
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [roomId])
+
+  const showMenu = useCallback((room: RoomSummary, at: Point) => setMenu({ room, at }), [])
+  const itemsFor = (room: RoomSummary): MenuItem[] => [
+    { label: t.rename, icon: <Pencil size={15} aria-hidden />, onSelect: () => setRenaming(room.id) },
+    { label: t.markAsRead, icon: <CheckCheck size={15} aria-hidden />, onSelect: () => markRead(room.id, room.head) },
+    { label: t.deleteRoom, icon: <Trash2 size={15} aria-hidden />, onSelect: () => setDeleting(room), isDangerous: true },
+  ]
+
+  return (
+    <>
+      <div ref={scroller} className={styles.list}>
+        <ul className={styles.sheet} style={{ height: virtualizer.getTotalSize() }}>
+          {virtualizer.getVirtualItems().map((item) => {
+            const row = rows[item.index]
+            if (!row) return null
+            return (
+              <li key={item.key} className={styles.row} style={{ height: item.size, transform: `translateY(${item.start}px)` }}>
+                {row.kind === 'title' ? (
+                  <span className={styles.group}>{row.title}</span>
+                ) : (
+                  <RoomRailItem room={row.room} isRenaming={renaming === row.room.id} onRename={setRenaming} onMenu={showMenu} />
+                )}
+              </li>
+            )
+          })}
+        </ul>
+        {rows.length === 0 && text !== '' && <p className={styles.nothing}>{t.noRoomsMatch}</p>}
+      </div>
+      {menu && (
+        <ContextMenu
+          label={t.actionsFor(menu.room.name)}
+          at={menu.at}
+          items={itemsFor(menu.room)}
+          onClose={(byKey) => {
+            setMenu(null)
+            if (byKey) document.querySelector<HTMLElement>(`[data-room="${menu.room.id}"]`)?.focus()
+          }}
+        />
+      )}
+      {deleting && (
+        <DeleteRoomDialog
+          room={deleting}
+          onClose={() => setDeleting(null)}
+          onDeleted={() => {
+            setDeleting(null)
+            if (deleting.id === roomId) void navigate({ to: '/' })
+          }}
+        />
+      )}
+    </>
+  )
+}
