@@ -21,6 +21,9 @@ pub trait SandboxDriver: Send + Sync {
 pub trait ProjectSandbox: Send + Sync {
     fn isolation(&self) -> &Isolation;
 
+    /// Whether it was stopped or has ended by itself.
+    fn has_ended(&self) -> bool;
+
     /// Starts a command. Dropping what it returns kills the command.
     fn run(
         &self,

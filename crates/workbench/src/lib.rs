@@ -8,4 +8,5 @@ pub mod files;
 pub mod mcp;
 pub mod outside;
 pub mod process;
+pub mod project_sandbox;
 pub mod skills;

@@ -13,6 +13,7 @@ mod mcp;
 mod old_data;
 mod outside_sources;
 mod run;
+mod sandboxed;
 mod simple;
 mod version;
 mod web_contract;

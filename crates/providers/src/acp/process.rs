@@ -127,7 +127,7 @@ impl AcpLauncher {
         }
         args.extend(self.program.args.iter().map(OsString::from));
         let is_proxied = program::uses_proxy(&env);
-        let command = ProcessSpec { program: path, args, env, folder };
+        let command = ProcessSpec { program: path, args, env, folder, sandbox: None };
         let tokens = &self.host_tools_endpoint.tokens;
         let token = tokens.issue(workspace, &[AgentTokenScope::HostTools]).map_err(|error| start_error(&error))?;
         let launched = self.program.launcher.launch(command).await.map_err(|error| start_error(&error))?;
@@ -302,7 +302,8 @@ pub fn status(status: &str, message: String) -> TurnEvent {
 pub async fn version(program: &AgentProgram, path: &Path) -> Option<String> {
     let env = program.environment(&[], &[("NO_COLOR", std::ffi::OsStr::new("1"))]);
     let folder = PathBuf::from("/");
-    let command = ProcessSpec { program: path.to_owned(), args: vec!["--version".into()], env, folder };
+    let (program_path, args) = (path.to_owned(), vec!["--version".into()]);
+    let command = ProcessSpec { program: program_path, args, env, folder, sandbox: None };
     let mut child = program.launcher.launch(command).await.ok()?;
     drop(child.stdin);
     let line = child.stdout.next().await.ok()??;

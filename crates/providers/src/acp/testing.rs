@@ -118,6 +118,7 @@ impl AcpHarness {
             args: Vec::new(),
             env: BTreeMap::new(),
             folder: self.request.workspace.folder.clone(),
+            sandbox: None,
         };
         let end = FakeEnd { exit: ProgramExit::Unknown, stderr: "", stop: (Duration::ZERO, Receipt::default()) };
         let (launched, agent) = fake_launcher::start(spec, &end, &FakeProcessCount::default());

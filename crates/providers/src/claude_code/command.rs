@@ -64,6 +64,7 @@ impl ClaudeLaunchSettings {
             args,
             env: environment(program, &self.home),
             folder: self.workspace.clone(),
+            sandbox: None,
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn inspect(program: AgentProgram) -> Inspection {
 async fn version(program: &AgentProgram, path: PathBuf) -> Result<Option<String>, String> {
     let folder = path.parent().map_or_else(|| PathBuf::from("."), PathBuf::from);
     let env = command::environment(program, &folder);
-    let command = ProcessSpec { program: path, args: vec!["--version".into()], env, folder };
+    let command = ProcessSpec { program: path, args: vec!["--version".into()], env, folder, sandbox: None };
     let mut child = program.launcher.launch(command).await.map_err(|error| error.to_string())?;
     drop(child.stdin);
     let line = child.stdout.next().await.map_err(|error| error.to_string())?;

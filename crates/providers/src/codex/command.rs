@@ -46,7 +46,7 @@ pub fn app_server(program: &AgentProgram, found: &Path, home: &Path) -> ProcessS
     // No color: its stderr is shown in error messages, not on a terminal.
     let own = [("CODEX_HOME", folder.as_os_str()), ("HOME", home.as_os_str()), ("NO_COLOR", OsStr::new("1"))];
     let environment = program.environment(&PASSED, &own);
-    ProcessSpec { program: native(found), args, env: environment, folder }
+    ProcessSpec { program: native(found), args, env: environment, folder, sandbox: None }
 }
 
 /// The API key for the login request. Codex does not read it from the environment.
@@ -63,6 +63,7 @@ pub fn version(program: &AgentProgram, found: &Path) -> ProcessSpec {
         args: vec!["--version".into()],
         env: program.environment(&[], &[]),
         folder: PathBuf::from("/"),
+        sandbox: None,
     }
 }
 

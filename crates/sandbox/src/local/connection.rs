@@ -140,6 +140,10 @@ impl BrokerConnection {
         self.ended.subscribe().wait_for(|ended| *ended).await.ok();
     }
 
+    pub fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+
     async fn kill_dropped(&self) {
         let dropped = std::mem::take(&mut self.waiting().to_kill);
         for command in dropped {

@@ -143,6 +143,10 @@ impl ProjectSandbox for LocalSandbox {
         self.isolation()
     }
 
+    fn has_ended(&self) -> bool {
+        self.connection.has_ended()
+    }
+
     fn run(
         &self,
         command: CommandSpec,

@@ -365,7 +365,7 @@ fn command(config: &McpServerConfig, settings: &McpClientSettings) -> Result<Pro
     }
     let mut environment = settings.environment.clone();
     environment.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-    Ok(ProcessSpec { program, args: args.iter().map(Into::into).collect(), env: environment, folder })
+    Ok(ProcessSpec { program, args: args.iter().map(Into::into).collect(), env: environment, folder, sandbox: None })
 }
 
 /// Returns a failure of its own kind: the egress policy refused the address, or the server rejected the credentials.

@@ -10,6 +10,7 @@ use super::{
     process_table::ProcessEntry,
     watch::KeeperWatch,
 };
+use crate::project_sandbox::SandboxSpec;
 use std::{
     collections::BTreeMap,
     ffi::OsString,
@@ -22,7 +23,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
     process::{ChildStderr, ChildStdin, ChildStdout},
     sync::Notify,
@@ -42,6 +43,9 @@ pub struct ProcessSpec {
     pub args: Vec<OsString>,
     pub env: BTreeMap<OsString, OsString>,
     pub folder: PathBuf,
+    /// The sandbox that the program runs in. `program` is still a path of this machine; everything else is as the program
+    /// sees it. `None`: the program has the rights of the server.
+    pub sandbox: Option<Arc<SandboxSpec>>,
 }
 
 impl fmt::Debug for ProcessSpec {
@@ -50,6 +54,7 @@ impl fmt::Debug for ProcessSpec {
         f.debug_struct("ProcessSpec")
             .field("program", &self.program)
             .field("folder", &self.folder)
+            .field("sandbox", &self.sandbox.as_ref().map(|sandbox| &sandbox.key))
             .finish_non_exhaustive()
     }
 }
@@ -134,6 +139,9 @@ impl Supervisor {
 
     /// Safe to drop at any point: that closes the lifeline, and the keeper ends.
     async fn start_in_domain(&self, mut command: ProcessSpec) -> Result<Child, StartFailure> {
+        if command.sandbox.is_some() {
+            return Err(StartFailure::Other("it belongs into a sandbox, and this launcher has none".into()));
+        }
         let origin = self.0.origin.ok_or_else(|| StartFailure::Other("this system has no /proc".into()))?;
         let domain = origin.new_domain();
         command.env.insert(domain_id::DOMAIN_VARIABLE.into(), domain.to_string().into());
@@ -226,7 +234,8 @@ fn start_keeper(binary: &Path, domain: &KillDomainId, socket: Socket) -> io::Res
         .spawn()
 }
 
-async fn collect_stderr(mut errors: ChildStderr, into: StderrTail) {
+/// Reads until the program and its descendants have closed the pipe.
+pub async fn collect_stderr(mut errors: impl AsyncRead + Unpin, into: StderrTail) {
     let mut buffer = vec![0; 4096];
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
         into.push(&buffer[..count]);

@@ -1,16 +1,9 @@
 //! Waits for a program, and stops it when it must not outlive its run, on the server's side: asks it to end, then
 //! has the keeper kill it and all its children. Without a keeper it has to kill what is left itself.
 
-use super::{
-    StderrTail,
-    keeper_protocol::KeeperCommand,
-    process_table::{self, ProcessEntry},
-    watch::DomainProgress,
-};
+use super::{StderrTail, keeper_protocol::KeeperCommand, orphans, watch::DomainProgress};
 use domain::run::Receipt;
 use std::{
-    collections::BTreeSet,
-    fs,
     io::Write as _,
     net::Shutdown,
     os::unix::net::UnixStream as Socket,
@@ -25,8 +18,6 @@ use tokio::{
 
 /// How long the last output may stay in the stderr pipe after the program has ended.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
-
-const ORPHAN_ROUNDS: usize = 3;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,26 +71,8 @@ impl ProgramHandle {
     /// Kills the program's orphans: processes whose parent has ended, so that the keeper has adopted them, and their
     /// descendants. Children that the program still has, such as MCP servers, stay. Returns how many were killed.
     pub fn end_orphans(&self) -> usize {
-        let Some(keeper) = self.keeper.and_then(|id| i32::try_from(id).ok()) else { return 0 };
-        let mut ended = BTreeSet::new();
-        // Repeated, because a process may start another one before it is killed. A process that never stops doing so
-        // is killed with the program.
-        for _ in 0..ORPHAN_ROUNDS {
-            let adopted: Vec<i32> = children(keeper).into_iter().filter(|id| *id != self.program).collect();
-            if adopted.is_empty() {
-                break;
-            }
-            let strays = process_table::descendants(&process_table::all(), &adopted);
-            let adopted =
-                adopted.iter().filter_map(|id| ProcessEntry::read(*id)).filter(|entry| entry.parent == keeper);
-            for stray in adopted.chain(strays).filter(|entry| !entry.has_ended) {
-                if let Err(error) = stray.kill() {
-                    tracing::debug!(%error, process = stray.id, "could not kill an orphaned process");
-                }
-                ended.insert((stray.id, stray.started));
-            }
-        }
-        ended.len()
+        let keeper = self.keeper.and_then(|id| i32::try_from(id).ok());
+        keeper.map_or(0, |keeper| orphans::end_orphans(keeper, self.program))
     }
 
     /// Waits until the program itself has ended and its stderr was read. Cancel safe.
@@ -170,14 +143,5 @@ impl Drop for ProgramHandle {
         if let Err(error) = self.lifeline.shutdown(Shutdown::Write) {
             tracing::debug!(%error, "the keeper has already ended");
         }
-    }
-}
-
-/// Usually returns only the program. Must be cheap: a turn waits for it.
-fn children(of: i32) -> Vec<i32> {
-    match fs::read_to_string(format!("/proc/{of}/task/{of}/children")) {
-        Ok(ids) => ids.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect(),
-        // This kernel was built without that file.
-        Err(_) => process_table::all().into_iter().filter(|entry| entry.parent == of).map(|entry| entry.id).collect(),
     }
 }

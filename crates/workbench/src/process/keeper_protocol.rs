@@ -73,7 +73,7 @@ pub struct StartRequest {
 impl StartRequest {
     /// Returns an error if no system could start this.
     pub fn encode(&self) -> Result<Vec<u8>, &'static str> {
-        let ProcessSpec { program, args, env, folder } = &self.command;
+        let ProcessSpec { program, args, env, folder, sandbox: _ } = &self.command;
         if env.keys().any(|name| name.is_empty() || name.as_bytes().contains(&b'=')) {
             return Err("its environment has a variable with an invalid name");
         }
@@ -107,7 +107,8 @@ impl StartRequest {
             env.insert(name, fields.next()?);
         }
         let leaf = (!leaf.is_empty()).then(|| leaf.into());
-        Some(Self { leaf, command: ProcessSpec { program: program.into(), args, env, folder: folder.into() } })
+        let (program, folder) = (program.into(), folder.into());
+        Some(Self { leaf, command: ProcessSpec { program, args, env, folder, sandbox: None } })
     }
 }
 
@@ -218,6 +219,7 @@ mod tests {
             args: args.iter().map(OsString::from).collect(),
             env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             folder: "/".into(),
+            sandbox: None,
         }
     }
 

@@ -30,13 +30,16 @@ mod keeper_protocol;
 mod launcher;
 mod leftovers;
 mod lines;
+mod orphans;
 mod process_table;
 mod stderr;
 mod watch;
 
 pub use backoff::{Backoff, BackoffLimits, BackoffRefusal};
+pub(crate) use child::collect_stderr;
 pub use child::{Child, ProcessSpec, ProcessStartError, Supervisor};
 pub use handle::{ProgramExit, ProgramHandle, StopTimeouts};
 pub use launcher::{LaunchedProcess, Launcher, ProcessFuture, ProcessHandle};
 pub use lines::{LineError, MAX_LINE_BYTES, OutputLines};
+pub(crate) use orphans::AdoptedTree;
 pub use stderr::StderrTail;

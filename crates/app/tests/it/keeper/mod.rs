@@ -53,7 +53,8 @@ fn script(text: &str) -> (TempDir, ProcessSpec) {
 
 fn program(program: &str, args: &[&str], folder: &Path) -> ProcessSpec {
     let env = BTreeMap::from([(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))]);
-    ProcessSpec { program: program.into(), args: args.iter().map(OsString::from).collect(), env, folder: folder.into() }
+    let args = args.iter().map(OsString::from).collect();
+    ProcessSpec { program: program.into(), args, env, folder: folder.into(), sandbox: None }
 }
 
 async fn within<F: Future>(what: &str, future: F) -> F::Output {
