@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod config;
 pub mod data_folder;
+mod gauges;
 mod provider_setup;
 mod recorded_launcher;
 pub mod serve;
@@ -15,3 +16,4 @@ pub mod telemetry;
 pub mod terminal;
 mod test_hooks;
 pub mod tls;
+mod traces;

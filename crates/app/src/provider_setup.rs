@@ -237,8 +237,8 @@ pub fn mcp_manager(config: &AppConfig, launcher: impl Launcher + 'static) -> any
 
 /// The environment variables that MCP server settings may use.
 pub fn mcp_variables(config: &AppConfig) -> McpVariables {
-    let value = |name: &String| config.environment.variables().get(&OsString::from(name))?.to_str().map(str::to_owned);
-    McpVariables::new(config.mcp.variables.iter().map(|name| (name.clone(), value(name))))
+    let value = |name: &str| config.environment.variables().get(&OsString::from(name))?.to_str().map(str::to_owned);
+    McpVariables::new(config.mcp.variables.iter().map(|name| (name.clone(), value(name)))).with_home(value("HOME"))
 }
 
 /// The MCP servers of the operator's file, by name.

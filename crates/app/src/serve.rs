@@ -6,10 +6,11 @@ use crate::{
     cli::{doctor, version},
     config::{AppConfig, DatabaseSetting, NodeRole, TlsSetting},
     data_folder::{self, PreparedFolder},
-    provider_setup,
+    gauges, provider_setup,
     recorded_launcher::RecordedLauncher,
     sign_in, test_hooks,
     tls::{self, CertificateFingerprint},
+    traces::TraceExport,
 };
 use anyhow::Context as _;
 use domain::{actor::Actor, agent::AgentSpec, name::Name, owner::Owner};
@@ -160,6 +161,7 @@ pub struct RunningServer {
     worker_cancel: CancellationToken,
     http_server: JoinSet<Result<(), server::HttpServerError>>,
     http_cancel: CancellationToken,
+    traces: TraceExport,
 }
 
 impl RunningServer {
@@ -207,7 +209,9 @@ impl RunningServer {
         if let Some(tls) = encryption.tls() {
             certificate_watch.spawn(tls::watch(config.clone(), address, tls.clone(), http_cancel.clone()));
         }
+        let traces = TraceExport::start(&config.environment)?;
         let mut workers = JoinSet::new();
+        workers.spawn(gauges::update(store.clone(), supervisor.clone(), worker_cancel.clone()));
         workers.spawn(Eraser::new(engine.clone()).run(worker_cancel.clone()));
         if let Some(worker) = worker {
             let (supervisor, cancel) = (supervisor.clone(), worker_cancel.clone());
@@ -234,6 +238,7 @@ impl RunningServer {
             worker_cancel,
             http_server,
             http_cancel,
+            traces,
         })
     }
 
@@ -279,6 +284,7 @@ impl RunningServer {
         self.http_cancel.cancel();
         while self.http_server.join_next().await.is_some() {}
         while self.certificate_watch.join_next().await.is_some() {}
+        self.traces.shut_down().await;
         self.store_cancel.cancel();
         let flush = async {
             while self.store_tasks.join_next().await.is_some() {}

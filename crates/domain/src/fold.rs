@@ -137,8 +137,26 @@ mod tests {
             text(id, "c", None),
         ]);
         assert_eq!(folded.parts.len(), 4);
-        assert_eq!(folded.texts(), ("abc".to_owned(), "hm".to_owned()));
+        assert_eq!(folded.texts(), ("ab\n\nc".to_owned(), "hm".to_owned()));
         assert_eq!(folded.open_calls().count(), 1);
+    }
+
+    #[test]
+    fn text_after_a_tool_call_is_a_new_paragraph() {
+        let id = MessageId::generate();
+        let call = || -> EventBody {
+            ToolUse { stream_id: id, tool_use_id: "t".into(), name: "look".into(), input: json!({}) }.into()
+        };
+        let joined = |before: &str, after: &str| {
+            let folded = answer(&[text(id, before, None), call(), call(), text(id, after, None)]);
+            folded.texts().0
+        };
+        assert_eq!(joined("I look.", "It is there."), "I look.\n\nIt is there.");
+        assert_eq!(joined("I look.\n", "It is there."), "I look.\n\nIt is there.");
+        assert_eq!(joined("I look.", "\n\nIt is there."), "I look.\n\nIt is there.");
+        assert_eq!(joined("I look.\n\n\n", "\nIt."), "I look.\n\n\n\nIt.", "nothing is removed");
+        assert_eq!(answer(&[call(), text(id, "It.", None)]).texts().0, "It.");
+        assert_eq!(answer(&[text(id, "It", Some("1")), text(id, " is.", Some("2"))]).texts().0, "It is.");
     }
 
     #[test]
@@ -152,7 +170,7 @@ mod tests {
             Retract { stream_id: id, item: "2".into() }.into(),
             text(id, "this", Some("3")),
         ]);
-        assert_eq!(folded.texts().0, "keep this");
+        assert_eq!(folded.texts().0, "keep \n\nthis");
         assert_eq!(folded.open_calls().count(), 0);
     }
 

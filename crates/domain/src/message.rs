@@ -107,15 +107,37 @@ pub struct Message {
     pub created_at: Timestamp,
 }
 
-/// Returns the joined text and the joined thinking of an answer's parts.
+/// Returns the joined text and the joined thinking of an answer's parts. What was written after a tool call begins a new
+/// paragraph: the parts were written at different times, and have no space between them.
 pub fn join_texts(parts: &[Part]) -> (String, String) {
-    let (mut said, mut thought) = (String::new(), String::new());
+    let (mut said, mut thought) = (JoinedText::default(), JoinedText::default());
     for part in parts {
         match part {
-            Part::Text { text, .. } => said.push_str(text),
-            Part::Thinking { text, .. } => thought.push_str(text),
-            Part::Tool(_) => {}
+            Part::Text { text, .. } => said.push(text),
+            Part::Thinking { text, .. } => thought.push(text),
+            Part::Tool(_) => [&mut said, &mut thought].into_iter().for_each(|joined| joined.is_interrupted = true),
         }
     }
-    (said, thought)
+    (said.text, thought.text)
+}
+
+#[derive(Default)]
+struct JoinedText {
+    text: String,
+    /// A tool was called since the last text.
+    is_interrupted: bool,
+}
+
+impl JoinedText {
+    fn push(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.is_interrupted) && !self.text.is_empty() {
+            let ends = |text: &mut dyn Iterator<Item = char>| text.take_while(|char| *char == '\n').count();
+            let present = ends(&mut self.text.chars().rev()) + ends(&mut text.chars());
+            (present..2).for_each(|_| self.text.push('\n'));
+        }
+        self.text.push_str(text);
+    }
 }

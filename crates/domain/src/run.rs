@@ -15,6 +15,7 @@ pub enum RunStatus {
     Queued,
     Running,
     WaitingForApproval,
+    /// Waits for its share of something limited, such as a process of its provider.
     WaitingForQuota,
     Completed,
     Failed,

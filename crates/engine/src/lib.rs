@@ -18,6 +18,7 @@ mod run;
 mod shares;
 mod skills;
 mod tape;
+pub mod traces;
 mod turn;
 mod uploads;
 mod work;

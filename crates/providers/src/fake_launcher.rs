@@ -14,8 +14,8 @@ use tokio::{
     sync::mpsc,
 };
 use workbench::process::{
-    LaunchedProcess, Launcher, OutputLines, ProcessFuture, ProcessHandle, ProcessSpec, ProcessStartError, ProgramExit,
-    StderrTail, StopTimeouts,
+    LaunchedProcess, Launcher, OutputLines, ProcessFuture, ProcessHandle, ProcessSet, ProcessSpec, ProcessStartError,
+    ProgramExit, StderrTail, StopTimeouts,
 };
 
 const PIPE_BYTES: usize = 64 * 1024;
@@ -123,8 +123,8 @@ impl ProcessHandle for FakeHandle {
         })
     }
 
-    fn end_orphans(&self) -> usize {
-        0
+    fn end_orphans(&self) -> ProcessSet {
+        ProcessSet::default()
     }
 }
 

@@ -96,7 +96,7 @@ pub const STOP_TIMEOUTS: StopTimeouts =
     StopTimeouts { after_input_closed: Duration::from_millis(1500), after_sigterm: Duration::from_millis(1500) };
 
 /// Returns the status event for processes that a turn had left running.
-pub fn leftovers_ended(count: usize) -> Option<TurnEvent> {
+pub fn leftovers_ended(count: u32) -> Option<TurnEvent> {
     let message = format!("Processes that the agent left running were stopped with its turn: {count}.");
     (count > 0).then(|| TurnEvent::Status { status: "leftovers_ended".into(), message })
 }

@@ -123,6 +123,13 @@ pub struct AgentWorkspace {
     pub host_tools: HostTools,
 }
 
+impl AgentWorkspace {
+    /// For whom skills are copied into a folder that others use too: the agent in this room.
+    pub(crate) fn skill_holder(&self) -> String {
+        format!("{} in {}", self.agent.id, self.room_id)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct TurnRequest {
     pub run_id: RunId,

@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod observe;
 pub mod openapi;
 pub mod path_routes;
+mod request_span;
 pub mod routing;
 pub mod shares;
 pub mod web;

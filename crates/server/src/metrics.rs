@@ -50,6 +50,15 @@ fn describe() {
     metrics::describe_gauge!(CONNECTIONS, "Open connections, streams and WebSockets included.");
     metrics::describe_counter!(CONNECTIONS_REFUSED, "Connections of addresses that had too many.");
     metrics::describe_gauge!(MCP_SESSIONS, "Sessions and streams of MCP clients.");
+    metrics::describe_counter!("greenroom_tokens_total", "Tokens of ended runs, by provider and kind.");
+    metrics::describe_counter!(
+        "greenroom_cost_nanodollars_total",
+        "Cost of ended runs in billionths of a US dollar, by provider. Models of unknown price count nothing."
+    );
+    metrics::describe_gauge!("greenroom_queued_runs", "Runs of all servers that wait in the queue.");
+    metrics::describe_gauge!("greenroom_running_runs", "Runs of all servers that are held by a worker.");
+    metrics::describe_gauge!("greenroom_processes", "Programs of agents and MCP servers that this server runs.");
+    metrics::describe_counter!("greenroom_trace_spans_dropped_total", "Spans that could not be exported.");
 }
 
 /// Aggregates histogram samples. Without it, every sample would be kept until the next scrape.

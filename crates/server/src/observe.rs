@@ -8,6 +8,7 @@ use crate::{
     http::uploads,
     listen::ConnectionAddrs,
     metrics,
+    request_span::RequestSpan,
 };
 use axum::{
     extract::{FromRequestParts, MatchedPath, Request, State},
@@ -67,8 +68,15 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
 
     // A large upload takes longer; the upload handler has a deadline for each chunk.
     let deadline = if route == uploads::PATH { uploads::DEADLINE } else { app.config.request_deadline };
+    let span = RequestSpan::begin(request.headers());
     // Unwinding is safe here: all shared state is behind locks and actors.
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let answer = async {
+        match &span {
+            Some(span) => span.run(answer).await,
+            None => answer.await,
+        }
+    };
     let mut response = match tokio::time::timeout(deadline, answer).await {
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => Problem::internal(format!("a handler panicked: {}", panic_message(&*panic))).into_response(),
@@ -88,6 +96,9 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
         "request"
     );
     metrics::record_request(method, route, status, took);
+    if let Some(span) = span {
+        span.end(method, route, status);
+    }
     add_default_headers(response.headers_mut(), id);
     if app.config.encryption.tls().is_some_and(|tls| tls.sends_hsts) {
         response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, HSTS);

@@ -11,7 +11,7 @@ mod auth;
 pub mod backup;
 mod budget;
 mod cancel;
-mod client;
+pub(crate) mod client;
 mod completions;
 pub(crate) mod doctor;
 mod events;

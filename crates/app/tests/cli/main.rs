@@ -36,5 +36,6 @@ mod failures;
 mod hostile;
 mod sessions;
 mod skills;
+mod steering;
 mod stops;
 mod tools;

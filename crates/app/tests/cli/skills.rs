@@ -3,15 +3,19 @@
 
 use crate::{
     cli_fixture::{Cli, CliFixture},
-    requests::{journal, post, post_and_wait},
+    requests::{RoomFollower, journal, post, post_and_wait, post_text},
 };
-use domain::run::RunStatus;
+use domain::{
+    ids::{AgentId, RoomId},
+    run::RunStatus,
+};
 use serde_json::json;
-use std::fs;
+use std::{fs, path::PathBuf};
 
 with_each_cli! {
     program_finds_the_skills_of_its_agent,
     invoked_skill_reaches_the_model,
+    skills_of_two_rooms_do_not_meet,
 }
 
 async fn create_skill(fixture: &CliFixture) {
@@ -35,16 +39,40 @@ async fn program_finds_the_skills_of_its_agent(fixture: &CliFixture) {
     let run = post_and_wait(&fixture.api(), room, "hello").await;
     let details = fixture.details(&run, &journal(&fixture.api(), room).await);
     assert_eq!(run.status, RunStatus::Completed, "{details}");
-    let copy = match fixture.cli {
-        Cli::ClaudeCode => fixture.home(agent).join("claude/skills/greet-people/SKILL.md"),
-        Cli::Codex | Cli::Gemini => fixture.workspace(room).join(".agents/skills/greet-people/SKILL.md"),
-    };
+    let copy = copy_of_skill(fixture, agent, room);
     let text = fs::read_to_string(&copy).unwrap_or_else(|error| panic!("{}: {error}\n{details}", copy.display()));
     assert!(text.contains("Greet with the word xylophone, 2 times."), "{text}");
     assert!(
         model_requests(fixture).contains("Greets people by the word of the week."),
         "the model must be offered the skill\n{details}"
     );
+}
+
+fn copy_of_skill(fixture: &CliFixture, agent: AgentId, room: RoomId) -> PathBuf {
+    match fixture.cli {
+        Cli::ClaudeCode => fixture.home(agent).join(format!("skills/{room}/skills/greet-people/SKILL.md")),
+        Cli::Codex | Cli::Gemini => fixture.workspace(room).join(".agents/skills/greet-people/SKILL.md"),
+    }
+}
+
+/// The run of the first room is slow; that of the second has another value, and is done meanwhile.
+async fn skills_of_two_rooms_do_not_meet(fixture: &CliFixture) {
+    create_skill(fixture).await;
+    let api = fixture.api();
+    let settings = json!({"skills": ["greet-people"], "skill_parameters": {"greet-people": {"word": "xylophone"}}});
+    let agent = fixture.agent_with("greeter", settings).await;
+    let slow = api.create_room("slow", &[agent]).await.unwrap().id;
+    let quick = api.create_room("quick", &[agent]).await.unwrap().id;
+    let mut follower = RoomFollower::start(&api, slow).await;
+    let run = post_text(&api, slow, "!count 1000 20").await;
+    follower.first_delta(run).await;
+    let other = post_and_wait(&api, quick, "/greet-people word=trombone hello").await;
+    assert_eq!(other.status, RunStatus::Completed, "{}", fixture.details(&other, &journal(&api, quick).await));
+    let read = |room| fs::read_to_string(copy_of_skill(fixture, agent, room)).unwrap();
+    assert!(read(slow).contains("the word xylophone"), "{}", read(slow));
+    assert!(read(quick).contains("the word trombone"), "{}", read(quick));
+    assert_eq!(api.run(run).await.unwrap().status, RunStatus::Running, "the slow run must not have ended");
+    api.cancel_run(run).await.unwrap();
 }
 
 async fn invoked_skill_reaches_the_model(fixture: &CliFixture) {

@@ -58,11 +58,13 @@ async fn invariant_05_no_orphans_cancel_ends_a_tools_processes(fixture: &CliFixt
     let api = fixture.api();
     let agent = fixture.agent_with("open", json!({"tools": {"allow": ["*"]}})).await;
     let room = api.create_room("tools", &[agent]).await.unwrap().id;
-    let run = post_text(&api, room, "!tool sleep 313").await;
+    // Two at least: `sleep`, and the shell that waits for it.
+    let run = post_text(&api, room, "!tool sleep 313; true").await;
     fixture.wait_for_process("sleep 313", true).await;
     let cancelled = api.cancel_run(run).await.unwrap();
     assert_eq!(cancelled.status, RunStatus::Cancelled);
     fixture.wait_for_process("sleep 313", false).await;
+    assert!(cancelled.receipt.processes >= 2, "every process must be counted: {:?}", cancelled.receipt);
     let run = api.run(run).await.unwrap();
     let events = journal(&api, room).await;
     let details = fixture.details(&run, &events);

@@ -1,6 +1,6 @@
 //! How clients post a message to a room: the message and the runs that will answer it are stored in one commit.
 
-use crate::{Engine, EngineError, run::RunStop, tape};
+use crate::{Engine, EngineError, run::RunStop, tape, traces};
 use domain::{
     actor::Actor,
     agent::Agent,
@@ -152,6 +152,7 @@ impl Engine {
                 done => {
                     let committed = done?;
                     message.seq = committed.first_seq + posted_at as u64;
+                    runs.iter().for_each(|run| traces::queued_by_request(run.id));
                     break (message, runs, signals, committed);
                 }
             }

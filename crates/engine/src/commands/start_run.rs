@@ -5,7 +5,7 @@ use super::{
     post::{CommitPrelude, NewPost, PostTarget, RunRef, check_post},
     rooms::{audit, check_agent_count, push_join},
 };
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, traces};
 use domain::{
     actor::Actor,
     agent::Agent,
@@ -105,7 +105,11 @@ impl Engine {
                 let run = self.earlier_result(actor, attempt).await?.ok_or(EngineError::KeyConflict)?;
                 self.earlier_run(owner, &run).await
             }
-            stored => stored.map(|_| run).map_err(EngineError::from),
+            stored => {
+                stored?;
+                traces::queued_by_request(run.id);
+                Ok(run)
+            }
         }
     }
 

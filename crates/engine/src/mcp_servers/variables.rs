@@ -5,6 +5,9 @@ use domain::mcp::{McpTransport, variables_in};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
 
+/// Always allowed. It is no secret: to redact it would hide every path beneath it.
+const HOME: &str = "HOME";
+
 /// The allowed variables with their values, if set. The values are secrets.
 #[derive(Clone, Default)]
 pub struct McpVariables(BTreeMap<String, Option<String>>);
@@ -20,6 +23,13 @@ pub struct VariableUse {
 }
 
 impl McpVariables {
+    /// The operator's `HOME` is among them without being listed.
+    pub fn with_home(self, home: Option<String>) -> Self {
+        let mut all = self;
+        all.0.insert(HOME.to_owned(), home);
+        all
+    }
+
     pub fn new(allowed: impl IntoIterator<Item = (String, Option<String>)>) -> Self {
         Self(allowed.into_iter().collect())
     }
@@ -33,9 +43,10 @@ impl McpVariables {
         of_operator && self.0.contains_key(name)
     }
 
-    /// The values of all variables that are set.
+    /// The values of all variables that are set and may be secret.
     pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
-        self.0.values().flatten().map(String::as_str)
+        let secret = self.0.iter().filter(|(name, _)| name.as_str() != HOME);
+        secret.filter_map(|(_, value)| value.as_deref())
     }
 
     pub(crate) fn used_by(&self, transport: &McpTransport, of_operator: bool) -> Vec<VariableUse> {
@@ -66,6 +77,10 @@ mod tests {
         assert_eq!(variables.value("TOKEN", false), None, "not for servers of others");
         assert!(variables.allows("UNSET", true) && variables.value("UNSET", true).is_none());
         assert!(!variables.allows("PATH", true), "a variable that is not listed is not allowed");
+        let with_home = variables.clone().with_home(Some("/srv/ann-lee".into()));
+        assert_eq!(with_home.value("HOME", true).as_deref(), Some("/srv/ann-lee"));
+        assert_eq!(with_home.value("HOME", false), None);
+        assert_eq!(with_home.values().collect::<Vec<_>>(), ["s3cret"], "a path is not redacted");
         let shown = format!("{variables:?}");
         assert!(shown.contains("TOKEN") && !shown.contains("s3cret"), "{shown}");
     }

@@ -14,6 +14,7 @@ use crate::{
     error::budget_message,
     mcp_servers::RunNotice,
     skills::{self, SkillPurpose},
+    traces::{self, TracedRun},
     turn::{PendingEvent, TurnMachine, TurnSettings},
     work::TakenSlot,
 };
@@ -215,6 +216,16 @@ async fn start_turn(
         started_at: started.started_at,
     };
     metrics::counter!("greenroom_runs_started_total").increment(1);
+    let trace = traces::begin_run(run.id, || TracedRun {
+        run_id: run.id,
+        room_id: run.room_id,
+        agent_id: agent.id,
+        agent_name: agent.spec.name.to_string(),
+        provider: agent.spec.provider.clone(),
+        model: agent.spec.model.clone(),
+        prompt: message.text.clone(),
+        started_at: started.started_at,
+    });
     let pump = TurnPump {
         journal,
         machine: TurnMachine::new(settings),
@@ -228,6 +239,7 @@ async fn start_turn(
         session_marks,
         steering: SteeredMessages::default(),
         inbox: SignalInbox::new(engine.clone(), claim),
+        trace,
     };
     let ended = pump.run(turn, active).await;
     drop(slot);

@@ -7,7 +7,10 @@ use super::{
     session_marks::SessionMarks,
     signals::{RunRequest, SignalInbox},
 };
-use crate::turn::{PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnStopReason, coalesce};
+use crate::{
+    traces::{self, RunTrace},
+    turn::{PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnStopReason, coalesce},
+};
 use domain::{
     agent::Agent,
     budget::BudgetSubjects,
@@ -55,6 +58,8 @@ pub(super) struct TurnPump {
     pub session_marks: SessionMarks,
     pub steering: SteeredMessages,
     pub inbox: SignalInbox,
+    /// `None` if the run is not traced.
+    pub trace: Option<RunTrace>,
 }
 
 /// Messages that arrived during the answer.
@@ -129,6 +134,9 @@ impl TurnPump {
             let (mut effects, mut settled) = (Vec::new(), SettledSignals::default());
             for reported in reported_events.drain(..) {
                 clocks.on_event(&reported.event, Instant::now());
+                if let Some(trace) = &mut self.trace {
+                    trace.on_event(&reported.event, now);
+                }
                 self.machine.handle(TurnInput::ProviderReport(reported), now, &mut effects);
             }
             match wake {
@@ -291,9 +299,12 @@ impl TurnPump {
         commands: &mpsc::Sender<TurnCommand>,
     ) -> Result<Option<RunStatus>, StoreError> {
         loop {
+            self.trace_effects(&effects);
             let (finish, to_send) = self.commit_effects(effects, &mut settled).await?;
             self.inbox.settled(&settled);
+            self.trace.iter_mut().for_each(traces::record_all);
             if finish.is_some() {
+                self.count_usage();
                 return Ok(finish);
             }
             (effects, settled) = (Vec::new(), SettledSignals::default());
@@ -312,6 +323,38 @@ impl TurnPump {
                 return Ok(None);
             }
         }
+    }
+
+    fn trace_effects(&mut self, effects: &[TurnEffect]) {
+        let Some(trace) = &mut self.trace else { return };
+        let now = Timestamp::now();
+        for effect in effects {
+            match effect {
+                TurnEffect::SendCommand(command) => trace.on_command(command, now),
+                TurnEffect::Finish(finish) => {
+                    trace.link(traces::request_of(self.run.id));
+                    trace.end(finish.status, finish.error.as_ref(), self.machine.answer(), now);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The labels are bounded: a server has a handful of providers.
+    fn count_usage(&self) {
+        let Answer { usage, cost, .. } = self.machine.answer();
+        let provider = &self.agent.spec.provider;
+        for (kind, tokens) in [
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cache_read", usage.cache_read_tokens),
+            ("cache_write", usage.cache_write_tokens),
+        ] {
+            metrics::counter!("greenroom_tokens_total", "provider" => provider.clone(), "kind" => kind)
+                .increment(tokens);
+        }
+        let nanos = cost.map_or(0, |cost| u64::try_from(cost.as_nanos()).unwrap_or(0));
+        metrics::counter!("greenroom_cost_nanodollars_total", "provider" => provider.clone()).increment(nanos);
     }
 
     async fn commit_effects(

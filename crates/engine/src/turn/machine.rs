@@ -134,6 +134,8 @@ pub(crate) struct TurnMachine {
     /// A budget of the run is used up: the next model call is not made.
     is_over_budget: bool,
     output_bytes: u64,
+    /// The turn waits for its share of something limited, such as a process of its provider.
+    is_waiting: bool,
     pending_approvals: Vec<PendingApproval>,
     /// Tool calls without a result yet.
     open_calls: BTreeSet<String>,
@@ -153,6 +155,7 @@ impl TurnMachine {
             is_calling: false,
             is_over_budget: false,
             output_bytes: 0,
+            is_waiting: false,
             pending_approvals: Vec::new(),
             open_calls: BTreeSet::new(),
             steering: Vec::new(),
@@ -252,6 +255,12 @@ impl TurnMachine {
             matches!(event, TurnEvent::ToolResult { .. } | TurnEvent::Usage { .. } | TurnEvent::Session { .. });
         if self.is_stopping() && !still_counts {
             return;
+        }
+        let was_waiting = std::mem::replace(&mut self.is_waiting, matches!(event, TurnEvent::Waiting { .. }));
+        match (was_waiting, self.is_waiting) {
+            (false, true) => effects.push(TurnEffect::SetRunStatus(RunStatus::WaitingForQuota)),
+            (true, false) if !self.is_stopping() => effects.push(TurnEffect::SetRunStatus(RunStatus::Running)),
+            _ => {}
         }
         let body: EventBody = match event {
             TurnEvent::ModelCall => {

@@ -568,3 +568,10 @@ fn m12_only_what_the_person_saw_is_remembered() {
         assert_eq!(resolved.unwrap().scope, Some(scope));
     }
 }
+
+#[test]
+fn a_turn_that_waits_for_a_slot_waits_for_quota_until_its_next_event() {
+    let waiting = || TurnEvent::Waiting { status: "waiting_for_slot".into(), message: "In line".into() };
+    let test = TurnTest::new().report(waiting()).report(waiting()).text("a").text("b");
+    assert_eq!(statuses(&test), [RunStatus::WaitingForQuota, RunStatus::Running]);
+}

@@ -16,6 +16,7 @@ use domain::{event::Decision, ids::ApprovalId, mcp::tool_of};
 use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
 use tokio::time::{Instant, sleep_until};
+use workbench::process::ProcessSet;
 
 /// How long the agent may take to stop after an interrupt.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -34,6 +35,8 @@ pub struct AcpExchange<'a> {
     pub parser: AcpParser,
     /// When the interrupt was sent.
     pub interrupted: Option<Instant>,
+    /// What ran beneath the program at that moment.
+    pub running_at_stop: ProcessSet,
     peer: RpcPeer,
     session: String,
     open: HashMap<ApprovalId, OpenPermission>,
@@ -56,6 +59,7 @@ impl<'a> AcpExchange<'a> {
         Self {
             parser,
             interrupted: None,
+            running_at_stop: ProcessSet::default(),
             peer,
             session,
             open: HashMap::new(),
@@ -84,6 +88,9 @@ impl<'a> AcpExchange<'a> {
                     self.handle_incoming(message);
                 }
                 event = self.port.next() => {
+                    if event == PortEvent::Stop && self.interrupted.is_none() {
+                        self.running_at_stop = ProcessSet::beneath(agent.process_id());
+                    }
                     self.handle_port_event(event);
                     if self.interrupted.is_some() {
                         host_calls.cancel();

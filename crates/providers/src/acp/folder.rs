@@ -53,7 +53,7 @@ pub fn prepare(preset: &Preset, program: &AgentProgram, workspace: &AgentWorkspa
         }
     }
     if let Some(folder) = preset.skills {
-        let holder = workspace.agent.id.to_string();
+        let holder = workspace.skill_holder();
         workbench::skills::sync_folders(&workspace.skills, &workspace.folder, folder, &holder)?;
     }
     let mut set: Vec<(&str, &OsStr)> = vec![("HOME", home.as_os_str())];

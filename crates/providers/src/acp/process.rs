@@ -26,7 +26,7 @@ use std::{
 };
 use tokio::sync::mpsc;
 use workbench::{
-    process::{LaunchedProcess, ProcessHandle, ProcessSpec, ProgramExit},
+    process::{LaunchedProcess, ProcessHandle, ProcessSet, ProcessSpec, ProgramExit},
     skills::SkillFolder,
 };
 
@@ -241,9 +241,14 @@ impl AcpProcess {
         }
     }
 
-    /// Kills the processes that its tools left running. Returns their number.
-    pub fn end_strays(&self) -> usize {
+    /// Kills the processes that its tools left running, and returns them.
+    pub fn end_strays(&self) -> ProcessSet {
         self.handle.end_orphans()
+    }
+
+    /// The program's process id.
+    pub fn process_id(&self) -> i32 {
+        self.handle.process_id()
     }
 
     /// Stops the program and all its descendants.

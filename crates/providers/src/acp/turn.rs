@@ -24,6 +24,7 @@ use domain::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
+use workbench::process::ProcessSet;
 
 /// Shared by all turns of a provider.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl AcpTurn<'_> {
             Ok(ready) => ready,
             Err(outcome) => return outcome,
         };
-        let outcome = self.run_prompt(&mut agent, prompt).await;
+        let (outcome, running_at_stop) = self.run_prompt(&mut agent, prompt).await;
         if matches!(outcome, PromptOutcome::Disconnected(..) | PromptOutcome::InterruptIgnored(_)) {
             self.discard_broken_session(&mut agent);
         }
@@ -86,24 +87,27 @@ impl AcpTurn<'_> {
                 self.shared.crash_breaker.record_success(&self.request.workspace.agent.id);
                 // Processes that its tools left running must not outlive the turn.
                 let strays = agent.end_strays();
-                outcome.receipt.processes = u32::try_from(strays).unwrap_or(u32::MAX);
-                program::leftovers_ended(strays).into_iter().for_each(|status| self.port.send(status));
+                program::leftovers_ended(strays.count()).into_iter().for_each(|status| self.port.send(status));
+                outcome.receipt.processes = running_at_stop.ended().and(strays).count();
                 slot.put_back(agent).await;
                 outcome
             }
             PromptOutcome::Disconnected(error, stopped) => {
+                let ended = running_at_stop.ended();
                 let (error, receipt) = self.shared.launcher.crashed(agent, &error).await;
                 let (end, receipt) = match stopped {
-                    Some(since) => (TurnEnd::Stopped, after_interrupt(receipt, since)),
+                    Some(since) => (TurnEnd::Stopped, after_interrupt(receipt, &ended, since)),
                     None => (self.failed(error), receipt),
                 };
                 TurnOutcome { end, receipt, saved: SavedInSession::Nothing }
             }
             PromptOutcome::ToolMayRun(outcome, since) => {
-                TurnOutcome { receipt: after_interrupt(agent.stop().await, since), ..outcome }
+                let ended = running_at_stop.ended();
+                TurnOutcome { receipt: after_interrupt(agent.stop().await, &ended, since), ..outcome }
             }
             PromptOutcome::InterruptIgnored(since) => {
-                let receipt = after_interrupt(agent.stop().await, since);
+                let ended = running_at_stop.ended();
+                let receipt = after_interrupt(agent.stop().await, &ended, since);
                 TurnOutcome { end: TurnEnd::Stopped, receipt, saved: SavedInSession::Nothing }
             }
         }
@@ -212,8 +216,11 @@ impl AcpTurn<'_> {
         })
     }
 
-    async fn run_prompt(&mut self, agent: &mut AcpProcess, prompt: String) -> PromptOutcome {
-        let Some(session) = agent.session.clone() else { return PromptOutcome::InterruptIgnored(Instant::now()) };
+    /// Returns the outcome, and what ran beneath the program when it was interrupted.
+    async fn run_prompt(&mut self, agent: &mut AcpProcess, prompt: String) -> (PromptOutcome, ProcessSet) {
+        let Some(session) = agent.session.clone() else {
+            return (PromptOutcome::InterruptIgnored(Instant::now()), ProcessSet::default());
+        };
         self.port.send(TurnEvent::ModelCall);
         let parser = AcpParser::new(self.shared.launcher.preset.naming);
         let host_tools = agent.launch_settings.host_tools.clone();
@@ -222,14 +229,17 @@ impl AcpTurn<'_> {
         let mut host_calls = agent.agent_token.begin_turn(&self.request.workspace, self.request.run_id);
         let answer = exchange.run(agent, &mut host_calls, params).await;
         host_calls.end().await;
-        let AcpExchange { mut parser, interrupted, .. } = exchange;
+        let AcpExchange { mut parser, interrupted, running_at_stop, .. } = exchange;
         self.port.send_all(parser.calls.report_announced());
         tracing::debug!(skipped = ?parser.skipped, "skipped updates of an agent");
         let answer = match answer {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error @ CallError::Refused { .. })) => Err(error),
-            Some(Err(error)) => return PromptOutcome::Disconnected(error, interrupted),
-            None => return PromptOutcome::InterruptIgnored(interrupted.unwrap_or_else(Instant::now)),
+            Some(Err(error)) => return (PromptOutcome::Disconnected(error, interrupted), running_at_stop),
+            None => {
+                let since = interrupted.unwrap_or_else(Instant::now);
+                return (PromptOutcome::InterruptIgnored(since), running_at_stop);
+            }
         };
         if let Ok(result) = &answer {
             let raw = result.to_string();
@@ -244,10 +254,11 @@ impl AcpTurn<'_> {
         if outcome.end != TurnEnd::Completed && !parser.calls.is_empty() {
             self.discard_broken_session(agent);
         }
-        match interrupted {
+        let outcome = match interrupted {
             Some(since) if parser.calls.is_running() => PromptOutcome::ToolMayRun(outcome, since),
             _ => PromptOutcome::Idle(outcome),
-        }
+        };
+        (outcome, running_at_stop)
     }
 
     /// Discards the session if the turn may have ended during tool calls and the agent's sessions do not survive that.
@@ -281,7 +292,7 @@ impl AcpTurn<'_> {
         if let Some(since) = interrupted {
             // An answer that completed before the interrupt is in the session anyway.
             let kept = if ending.end == TurnEnd::Completed { ending.kept } else { preset.kept_when_stopped };
-            let receipt = after_interrupt(Receipt::default(), since);
+            let receipt = after_interrupt(Receipt::default(), &ProcessSet::default(), since);
             return TurnOutcome { end: TurnEnd::Stopped, receipt, saved: kept };
         }
         if ending.end == TurnEnd::Stopped {
@@ -321,8 +332,9 @@ fn not_a_command(prompt: String) -> String {
     }
 }
 
-/// Adds the interrupt to the receipt, and the time since then.
-fn after_interrupt(mut receipt: Receipt, since: Instant) -> Receipt {
+/// Adds the interrupt to the receipt, the processes that it ended, and the time since then.
+fn after_interrupt(mut receipt: Receipt, ended: &ProcessSet, since: Instant) -> Receipt {
+    receipt.processes = receipt.processes.saturating_add(ended.count());
     receipt.signals.insert(0, "interrupt".into());
     receipt.millis = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
     receipt

@@ -28,6 +28,9 @@ pub(super) struct ClaudeLaunchSettings {
     pub mcp_config: String,
     /// A file in the agent's own folder, because secrets must not be on a command line (invariant 17).
     pub mcp_file: PathBuf,
+    /// The folder of the agent's skills in this room, in the format of a plugin: the agent's own Claude folder is shared by
+    /// all rooms, and skills of two rooms must not meet.
+    pub skills_folder: PathBuf,
 }
 
 /// The folder in which the program keeps its settings and sessions.
@@ -46,6 +49,7 @@ impl ClaudeLaunchSettings {
             host_tools: workspace.host_tools.offered(&HostToolAgent::with_program(workspace.clone())),
             mcp_config: mcp_config_json(&workspace.mcp_servers).to_string(),
             mcp_file: workspace.home.join(format!("mcp-{}.json", workspace.room_id)),
+            skills_folder: workspace.home.join("skills").join(workspace.room_id.to_string()),
         }
     }
 
@@ -55,6 +59,9 @@ impl ClaudeLaunchSettings {
         args.push(joined("--mcp-config=", self.mcp_file.as_os_str()));
         // Makes the program read the workspace's instructions, although it ignores the workspace's settings.
         args.push(joined("--add-dir=", self.workspace.as_os_str()));
+        if !self.skills.is_empty() {
+            args.push(joined("--plugin-dir=", self.skills_folder.as_os_str()));
+        }
         args.push(format!("--allowedTools={}", server_pattern(host_tools::SERVER_NAME)).into());
         args.extend(model.map(|model| format!("--model={model}").into()));
         args.extend(resume.map(|session| format!("--resume={session}").into()));

@@ -4,7 +4,7 @@
 use super::{
     control::ControlRequest,
     failure::Finished,
-    parse::{ClaudeOutput, ClaudeParser},
+    parse::{ClaudeMessageState, ClaudeOutput, ClaudeParser},
     requests::{self, ClaudeApprovalRequest, ClaudeHostToolCall, ControlReaction, HostToolReply, PermissionReply},
     wire,
 };
@@ -56,7 +56,7 @@ pub(super) struct ClaudeConversation {
 pub(super) enum ClaudeEvent {
     Event(ProviderEvent),
     Began,
-    Message { uuid: String, taken: bool },
+    Message { uuid: String, state: ClaudeMessageState },
     ApprovalRequested { request: ClaudeApprovalRequest, raw: String },
     HostToolCalled { call: ClaudeHostToolCall, raw: String },
     RequestCancelled { id: String },
@@ -105,6 +105,11 @@ impl ClaudeConversation {
 
     pub fn send(&mut self, line: &str) {
         self.unwritten.push(line);
+    }
+
+    /// Whether everything that was sent has been written.
+    pub fn is_written(&self) -> bool {
+        self.unwritten.is_empty()
     }
 
     /// Returns the id of the request; the response has the same id.
@@ -170,7 +175,7 @@ impl ClaudeConversation {
         Ok(Some(match parsed {
             ClaudeOutput::Event(event) => ClaudeEvent::Event(event),
             ClaudeOutput::Began => ClaudeEvent::Began,
-            ClaudeOutput::Message { uuid, taken } => ClaudeEvent::Message { uuid, taken },
+            ClaudeOutput::Message { uuid, state } => ClaudeEvent::Message { uuid, state },
             ClaudeOutput::RequestCancelled { id } => ClaudeEvent::RequestCancelled { id },
             ClaudeOutput::Hopeless(error) => ClaudeEvent::Hopeless(error),
             ClaudeOutput::Finished(finished) => ClaudeEvent::Finished(finished),

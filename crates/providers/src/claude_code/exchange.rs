@@ -4,7 +4,9 @@
 use super::{
     conversation::{ClaudeConversation, ClaudeConversationError, ClaudeEvent},
     failure::{ClaudeTurnEnd, Finished},
+    parse::ClaudeMessageState,
     requests::{ClaudeApprovalRequest, ClaudeHostToolCall, HostToolReply, PermissionReply},
+    steering::{ClaudeSteering, SteerReply},
     wire,
 };
 use crate::{
@@ -22,6 +24,7 @@ use tokio::{
     task::coop::consume_budget,
     time::{Instant, sleep_until},
 };
+use workbench::process::ProcessSet;
 
 /// How long the program may take to stop after an interrupt.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -37,6 +40,8 @@ pub(super) struct ExchangeOutcome {
     /// Whether the program sent anything at all.
     pub had_output: bool,
     pub stop_requested: bool,
+    /// What ran beneath the program when the stop was requested.
+    pub running_at_stop: ProcessSet,
 }
 
 #[derive(Debug)]
@@ -59,8 +64,15 @@ pub(super) struct ClaudeExchange<'a> {
     is_resumed: bool,
     approvals: HashMap<ApprovalId, PermissionReply>,
     host_calls: HostToolCalls<HostToolReply>,
+    /// The program's process id.
+    process: i32,
+    running_at_stop: ProcessSet,
     interrupt: Option<PendingInterrupt>,
     hopeless: Option<RunError>,
+    steered: ClaudeSteering,
+    /// How the program's turns have ended so far: the first failure, else the last end.
+    so_far: Option<ClaudeTurnEnd>,
+    /// Set when the program is idle again.
     finished: Option<ClaudeTurnEnd>,
     /// Whether the program has started on our message; `None` in versions that do not report it.
     taken: Option<bool>,
@@ -74,6 +86,7 @@ enum ExchangeWake {
     Output(Result<Vec<ClaudeEvent>, ClaudeConversationError>),
     HostTool(HostToolEvent<HostToolReply>),
     InterruptTimeout,
+    SteerTimeout,
 }
 
 /// An interrupt request that was sent.
@@ -89,6 +102,7 @@ impl<'a> ClaudeExchange<'a> {
         port: &'a mut TurnPort,
         is_resumed: bool,
         host_calls: HostToolCalls<HostToolReply>,
+        process: i32,
     ) -> Self {
         Self {
             conversation,
@@ -97,8 +111,12 @@ impl<'a> ClaudeExchange<'a> {
             is_resumed,
             approvals: HashMap::new(),
             host_calls,
+            process,
+            running_at_stop: ProcessSet::default(),
             interrupt: None,
             hopeless: None,
+            steered: ClaudeSteering::default(),
+            so_far: None,
             finished: None,
             taken: None,
             prompt_accepted: false,
@@ -116,6 +134,7 @@ impl<'a> ClaudeExchange<'a> {
             prompt_accepted: self.prompt_accepted,
             had_output: self.had_output,
             stop_requested: self.port.stop_requested(),
+            running_at_stop: self.running_at_stop,
         }
     }
 
@@ -142,12 +161,14 @@ impl<'a> ClaudeExchange<'a> {
                 }
                 ExchangeWake::Output(Err(broken)) => return self.abort(ExchangeEnd::Disconnected(broken)),
                 ExchangeWake::InterruptTimeout => return self.abort(ExchangeEnd::InterruptIgnored),
+                ExchangeWake::SteerTimeout => self.expire_steering(),
             }
         }
     }
 
     async fn next_wake(&mut self) -> ExchangeWake {
         let deadline = self.interrupt.as_ref().map(|stop| stop.deadline);
+        let steer_deadline = self.steered.next_deadline();
         let may_read = self.port.has_capacity();
         tokio::select! {
             biased;
@@ -155,12 +176,15 @@ impl<'a> ClaudeExchange<'a> {
             event = self.host_calls.next(), if may_read => ExchangeWake::HostTool(event),
             output = self.conversation.next(may_read) => ExchangeWake::Output(output),
             () = reached(deadline) => ExchangeWake::InterruptTimeout,
+            () = reached(steer_deadline) => ExchangeWake::SteerTimeout,
         }
     }
 
     fn ended(&mut self) -> Option<ExchangeEnd> {
         let is_over = self.finished.is_some()
             && self.port.is_flushed()
+            // Such as a message that is taken back.
+            && self.conversation.is_written()
             // An unanswered interrupt could hit the next prompt.
             && self.interrupt.as_ref().is_none_or(|stop| stop.is_answered);
         if !is_over {
@@ -183,6 +207,7 @@ impl<'a> ClaudeExchange<'a> {
     fn handle_port_event(&mut self, event: PortEvent) {
         match event {
             PortEvent::Stop => {
+                self.running_at_stop = ProcessSet::beneath(self.process);
                 self.host_calls.stop();
                 self.send_interrupt();
             }
@@ -193,13 +218,44 @@ impl<'a> ClaudeExchange<'a> {
                     self.conversation.send_answer(to, decision, input);
                 }
             }
-            PortEvent::Steer { message, .. } => self.port.decline(message),
+            PortEvent::Steer { message, text } => self.steer(message, &text),
             PortEvent::CommandsEnded | PortEvent::Sent => {}
         }
     }
 
+    /// Adds a message to the turn. A program that does not report what becomes of a message cannot be steered: nobody
+    /// would know whether it was answered.
+    fn steer(&mut self, message: MessageId, text: &str) {
+        if self.taken != Some(true) || self.interrupt.is_some() || self.finished.is_some() {
+            return self.port.decline(message);
+        }
+        let uuid = self.steered.add(message, Instant::now());
+        self.conversation.send(&wire::user_message(text, &uuid));
+    }
+
+    fn reply_to_steering(&mut self, replies: impl IntoIterator<Item = SteerReply>) {
+        for reply in replies {
+            match reply {
+                SteerReply::Taken(message) => self.port.send(TurnEvent::Steered { message, taken: true }),
+                SteerReply::Declined(message) => self.port.decline(message),
+            }
+        }
+    }
+
+    /// Declines messages that the program does not confirm, and takes them back, so that they are not answered twice.
+    fn expire_steering(&mut self) {
+        for (uuid, message) in self.steered.expire(Instant::now()) {
+            self.conversation.send_request(&wire::cancel_message(&uuid));
+            self.port.decline(message);
+        }
+        self.finish_if_all_answered();
+    }
+
     fn send_interrupt(&mut self) {
         if self.interrupt.is_none() && self.finished.is_none() {
+            // The interrupt also ends what waits in the program's queue.
+            let declined = self.steered.remove_waiting();
+            self.reply_to_steering(declined);
             let request = self.conversation.send_request(&wire::interrupt());
             self.interrupt =
                 Some(PendingInterrupt { request, is_answered: false, deadline: Instant::now() + INTERRUPT_TIMEOUT });
@@ -210,9 +266,13 @@ impl<'a> ClaudeExchange<'a> {
         match event {
             ClaudeEvent::Event(event) => self.forward(event),
             ClaudeEvent::Began => self.prompt_accepted |= self.taken != Some(false),
-            ClaudeEvent::Message { uuid, taken } => {
-                if uuid == self.uuid && self.taken != Some(true) {
-                    self.taken = Some(taken);
+            ClaudeEvent::Message { uuid, state } => {
+                if uuid != self.uuid {
+                    let reply = self.steered.report(&uuid, state);
+                    self.reply_to_steering(reply);
+                    self.finish_if_all_answered();
+                } else if self.taken != Some(true) {
+                    self.taken = Some(state != ClaudeMessageState::Queued);
                 }
             }
             ClaudeEvent::ApprovalRequested { request: question, raw } => self.request_approval(question, raw),
@@ -225,6 +285,8 @@ impl<'a> ClaudeExchange<'a> {
                 if let Some(stop) = self.interrupt.as_mut().filter(|stop| stop.request == id) {
                     // If the interrupt is refused, the deadline ends the turn.
                     stop.is_answered = answer.is_ok();
+                    // It came between two messages: the first is answered, the others were removed.
+                    self.finish_if_all_answered();
                 }
             }
             ClaudeEvent::Hopeless(error) => {
@@ -237,16 +299,29 @@ impl<'a> ClaudeExchange<'a> {
     }
 
     fn finish(&mut self, finished: Finished) -> Option<ExchangeEnd> {
-        let is_ours =
-            finished.messages.contains(&self.uuid) || (finished.messages.is_empty() && self.taken != Some(false));
+        let is_ours = finished.messages.contains(&self.uuid)
+            || self.steered.contains_any(&finished.messages)
+            || (finished.messages.is_empty() && self.taken != Some(false));
         if !is_ours {
             return None;
         }
         if self.is_resumed && !self.prompt_accepted && matches!(finished.end, ClaudeTurnEnd::Failed(_)) {
             return Some(ExchangeEnd::SessionNotFound);
         }
-        self.finished = Some(finished.end);
+        let confirmed = self.steered.answered(&finished.messages);
+        self.reply_to_steering(confirmed);
+        if !matches!(self.so_far, Some(ClaudeTurnEnd::Failed(_))) {
+            self.so_far = Some(finished.end);
+        }
+        self.finish_if_all_answered();
         None
+    }
+
+    /// The program goes on by itself with the messages that it has confirmed.
+    fn finish_if_all_answered(&mut self) {
+        if self.steered.is_empty() && self.finished.is_none() {
+            self.finished = self.so_far.take();
+        }
     }
 
     fn forward(&mut self, reported: ProviderEvent) {

@@ -2,6 +2,7 @@
 
 use super::command::{ClaudeLaunchSettings, config_folder};
 use crate::program::AgentProgram;
+use serde_json::json;
 use std::{
     fs, io,
     io::Write as _,
@@ -10,6 +11,8 @@ use std::{
 };
 
 const CREDENTIALS: &str = ".credentials.json";
+/// The program shows each skill as `greenroom:NAME`.
+const PLUGIN_NAME: &str = "greenroom";
 
 /// Blocking; may copy files.
 pub(super) fn prepare(fixed: &ClaudeLaunchSettings, login: Option<&Path>) -> io::Result<()> {
@@ -20,7 +23,18 @@ pub(super) fn prepare(fixed: &ClaudeLaunchSettings, login: Option<&Path>) -> io:
     }
     write_private(&fixed.mcp_file, &fixed.mcp_config)?;
     let holder = fixed.home.to_string_lossy();
-    workbench::skills::sync_folders(&fixed.skills, &config, "skills", &holder)
+    // Where earlier versions copied the skills to, for all rooms.
+    workbench::skills::sync_folders(&[], &config, "skills", &holder)?;
+    write_plugin(&fixed.skills_folder)?;
+    workbench::skills::sync_folders(&fixed.skills, &fixed.skills_folder, "skills", &holder)
+}
+
+/// Makes the folder a plugin of the program, which has nothing but the skills in it.
+fn write_plugin(folder: &Path) -> io::Result<()> {
+    let about = folder.join(".claude-plugin");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&about)?;
+    let manifest = json!({"name": PLUGIN_NAME, "version": "1.0.0", "description": "The skills of this agent"});
+    write_private(&about.join("plugin.json"), &manifest.to_string())
 }
 
 /// The login file of the user who runs the server, if it exists and sharing is enabled.

@@ -17,6 +17,7 @@ mod meter;
 mod parse;
 mod process;
 mod requests;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -92,10 +93,8 @@ impl Provider for ClaudeCodeProvider {
         "claude_code"
     }
 
-    /// Steering is not supported: a message during an answer waits for its end, but a message during a tool call is
-    /// added to the running turn, and Greenroom cannot know which of the two will happen.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { resume: true, steer: false, approvals: true, thinking: true, mcp: true, skills: true }
+        Capabilities { resume: true, steer: true, approvals: true, thinking: true, mcp: true, skills: true }
     }
 
     fn check(&self, spec: &AgentSpec) -> Result<(), RefusedSetting> {

@@ -21,10 +21,10 @@ pub(super) enum ClaudeOutput {
     Event(ProviderEvent),
     /// A turn has started: the program has accepted a prompt.
     Began,
-    /// One of our messages is in the program's queue, or (`taken`) is being answered.
+    /// What the program does with one of our messages.
     Message {
         uuid: String,
-        taken: bool,
+        state: ClaudeMessageState,
     },
     /// A request that the program waits for.
     Request {
@@ -46,6 +46,16 @@ pub(super) enum ClaudeOutput {
     Finished(Finished),
     /// Not a valid line of this protocol.
     Garbage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ClaudeMessageState {
+    /// In the program's queue.
+    Queued,
+    /// Being answered, or answered.
+    Taken,
+    /// Removed from the queue.
+    Cancelled,
 }
 
 /// Keeps state between lines. Lives as long as the process; [`ClaudeParser::begin_turn`] starts a turn.
@@ -134,7 +144,11 @@ impl ClaudeParser {
             }
             "command_lifecycle" => out.extend(text(&value, "command_uuid").map(|uuid| ClaudeOutput::Message {
                 uuid: uuid.to_owned(),
-                taken: text(&value, "state") != Some("queued"),
+                state: match text(&value, "state") {
+                    Some("queued") => ClaudeMessageState::Queued,
+                    Some("cancelled") => ClaudeMessageState::Cancelled,
+                    _ => ClaudeMessageState::Taken,
+                },
             })),
             "control_request" => out.extend(control::parse_request(&value, line)),
             "control_response" => out.extend(control::parse_response(&value)),
@@ -360,6 +374,8 @@ impl ClaudeParser {
             out.push(ClaudeOutput::Event(ProviderEvent { event, raw: raw.take() }));
         }
         self.open = None;
+        // A message that waited in the program's queue is answered next, in the same turn.
+        self.has_text = false;
         out.push(ClaudeOutput::Finished(finished));
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 use domain::run::{Receipt, RunError};
 use std::time::Duration;
 use tokio::time::timeout;
-use workbench::process::{LaunchedProcess, ProcessHandle, ProgramExit};
+use workbench::process::{LaunchedProcess, ProcessHandle, ProcessSet, ProgramExit};
 
 /// How long a program may take to exit after its output has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -103,9 +103,21 @@ impl ClaudeProcess {
         Some(self)
     }
 
-    /// Kills the processes that its tools left running. Returns their number.
-    pub fn end_strays(&self) -> usize {
+    pub fn process_id(&self) -> i32 {
+        self.handle.process_id()
+    }
+
+    /// Kills the processes that its tools left running, and returns them.
+    pub fn end_strays(&self) -> ProcessSet {
         self.handle.end_orphans()
+    }
+
+    /// Stops the process after an interrupt. The receipt includes what had ended by then.
+    pub async fn stop_after(self, running_at_interrupt: &ProcessSet) -> Receipt {
+        let ended = running_at_interrupt.ended().count();
+        let mut receipt = self.stop().await;
+        receipt.processes = receipt.processes.saturating_add(ended);
+        receipt
     }
 
     /// Closes its input and waits for it to exit, by force if necessary.

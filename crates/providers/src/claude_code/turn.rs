@@ -64,12 +64,12 @@ async fn run_turn(
             Ok(prompt) => prompt,
             Err(error) => return Err(TurnOutcome { receipt: process.stop().await, ..failed(error) }),
         };
-        let is_resuming = process.is_resuming();
+        let (is_resuming, process_id) = (process.is_resuming(), process.process_id());
         let conversation = process.mark_used();
         conversation.policy = request.agent().spec.tools.clone();
         let calling_agent = HostToolAgent::with_program(request.workspace.clone());
         let host_calls = HostToolCalls::new(calling_agent, request.run_id);
-        let outcome = ClaudeExchange::new(conversation, port, is_resuming, host_calls).run(&prompt).await;
+        let outcome = ClaudeExchange::new(conversation, port, is_resuming, host_calls, process_id).run(&prompt).await;
         match &outcome.ended {
             ExchangeEnd::SessionNotFound if !outcome.stop_requested => {
                 process.stop().await;
@@ -134,7 +134,7 @@ async fn finish(
     slot: ClaudePoolSlot,
     port: &mut TurnPort,
 ) -> TurnOutcome {
-    let ExchangeOutcome { ended, prompt_accepted: began, stop_requested: told_to_stop, .. } = outcome;
+    let ExchangeOutcome { ended, prompt_accepted: began, stop_requested: told_to_stop, running_at_stop, .. } = outcome;
     let prompt = if began { SavedInSession::Prompt } else { SavedInSession::Nothing };
     let (end, receipt, kept) = match ended {
         ExchangeEnd::Idle(ClaudeTurnEnd::Failed(error)) if !told_to_stop && error.code == "authentication_failed" => {
@@ -146,12 +146,12 @@ async fn finish(
             if process.is_idle() {
                 // Processes that its tools left running must not outlive the turn either.
                 let strays = process.end_strays();
-                receipt.processes = u32::try_from(strays).unwrap_or(u32::MAX);
-                program::leftovers_ended(strays).into_iter().for_each(|status| port.send(status));
+                program::leftovers_ended(strays.count()).into_iter().for_each(|status| port.send(status));
+                receipt.processes = running_at_stop.ended().and(strays).count();
                 slot.put_back(process).await;
             } else {
                 // Its background tasks must not outlive the turn.
-                receipt = process.stop().await;
+                receipt = process.stop_after(&running_at_stop).await;
             }
             match end {
                 _ if told_to_stop => {
@@ -170,7 +170,7 @@ async fn finish(
         }
         ExchangeEnd::Hopeless(error) => (TurnEnd::Failed(error), process.stop().await, prompt),
         ExchangeEnd::InterruptIgnored => {
-            let mut receipt = process.stop().await;
+            let mut receipt = process.stop_after(&running_at_stop).await;
             receipt.signals.insert(0, "interrupt".into());
             (TurnEnd::Stopped, receipt, prompt)
         }

@@ -44,8 +44,14 @@ pub(super) fn initialize(system_prompt: Option<&str>) -> Value {
     request
 }
 
+/// Also removes messages that wait in the program's queue: they belong to the turn.
 pub(super) fn interrupt() -> Value {
-    json!({"subtype": "interrupt"})
+    json!({"subtype": "interrupt", "cancel_queued": true})
+}
+
+/// Removes one message from the program's queue.
+pub(super) fn cancel_message(uuid: &str) -> Value {
+    json!({"subtype": "cancel_async_message", "message_uuid": uuid})
 }
 
 /// Without a model, selects the program's default.

@@ -42,7 +42,7 @@ pub fn breaks_sandbox(home: &Path) -> bool {
 
 /// Copies the agent's skills to the folder where Codex looks for them in a workspace.
 pub async fn sync_skills(workspace: &AgentWorkspace) -> io::Result<()> {
-    let (skills, folder, holder) = (workspace.skills.clone(), workspace.folder.clone(), workspace.agent.id.to_string());
+    let (skills, folder, holder) = (workspace.skills.clone(), workspace.folder.clone(), workspace.skill_holder());
     tokio::task::spawn_blocking(move || workbench::skills::sync_folders(&skills, &folder, ".agents/skills", &holder))
         .await
         .map_err(io::Error::other)?

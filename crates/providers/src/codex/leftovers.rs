@@ -3,13 +3,13 @@
 //! a process that clears its environment is not found; it is killed with the instance.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 const MARK: &str = "CODEX_THREAD_ID";
 
-/// Returns the number of leftover processes.
-pub fn count(thread: &str) -> usize {
-    marked_processes(thread).count()
+/// Returns the ids of the thread's running processes.
+pub fn running(thread: &str) -> BTreeSet<i32> {
+    marked_processes(thread).map(|pid| pid.as_raw_nonzero().get()).collect()
 }
 
 /// Kills the leftover processes and returns their ids.
@@ -39,13 +39,14 @@ fn is_marked(pid: Pid, thread: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, kill};
+    use super::{kill, running};
     use std::process::Command;
 
     #[test]
     fn kills_only_processes_of_the_thread() {
         let start = |thread: &str| Command::new("sleep").arg("60").env("CODEX_THREAD_ID", thread).spawn().unwrap();
         let (mut ours, mut others) = (start("leftovers-one"), start("leftovers-two"));
+        let count = |thread: &str| running(thread).len();
         assert_eq!((count("leftovers-one"), count("leftovers")), (1, 0));
         let killed = kill("leftovers-one");
         assert_eq!(killed, [i32::try_from(ours.id()).unwrap()]);

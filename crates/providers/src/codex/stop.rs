@@ -23,6 +23,13 @@ impl CodexTurn<'_> {
             return None;
         }
         let must_break_off = self.end.is_none();
+        if must_break_off || self.parser.has_running_commands() {
+            let thread = self.thread.clone();
+            let running = tokio::task::spawn_blocking(move || leftovers::running(&thread));
+            // Counted before Codex ends them itself: the receipt has every process that the stop has ended.
+            self.running_at_stop =
+                self.during(running, Some(since + INTERRUPT_TIMEOUT)).await.and_then(Result::ok).unwrap_or_default();
+        }
         if must_break_off && !self.interrupt(since + INTERRUPT_TIMEOUT).await {
             return self.kill("it did not respond when a turn was interrupted").await;
         }
@@ -104,8 +111,8 @@ impl CodexTurn<'_> {
         let is_swept = loop {
             let (thread, by_force) = (self.thread.clone(), Instant::now() >= force_at);
             let look = move || match by_force {
-                true => (leftovers::kill(&thread), leftovers::count(&thread)),
-                false => (Vec::new(), leftovers::count(&thread)),
+                true => (leftovers::kill(&thread), leftovers::running(&thread).len()),
+                false => (Vec::new(), leftovers::running(&thread).len()),
             };
             let look = self.during(tokio::task::spawn_blocking(look), Some(deadline)).await;
             let Some(Ok((ended, left))) = look else { break false };
@@ -117,16 +124,21 @@ impl CodexTurn<'_> {
                 break false;
             }
         };
-        if !killed.is_empty() {
-            self.killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
-            program::leftovers_ended(killed.len()).into_iter().for_each(|status| self.port.send(status));
-        }
+        let count = u32::try_from(killed.len()).unwrap_or(u32::MAX);
+        program::leftovers_ended(count).into_iter().for_each(|status| self.port.send(status));
+        self.killed = killed;
         is_swept
     }
 
     async fn kill(&mut self, why: &str) -> Option<Arc<InstanceEnd>> {
         if self.instance_ended {
             return None;
+        }
+        // The rest is counted by the keeper of the instance.
+        let thread = self.thread.clone();
+        if let Ok(left) = tokio::task::spawn_blocking(move || leftovers::running(&thread)).await {
+            self.running_at_stop.retain(|process| !left.contains(process));
+            self.killed.retain(|process| !left.contains(process));
         }
         let lost = self.instance.stop_with(&format!("Codex was stopped with all its turns: {why}.")).await;
         self.instance_ended = true;

@@ -20,7 +20,11 @@ use domain::{
     run::{Receipt, RunError},
 };
 use serde_json::{Value, json};
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -158,8 +162,10 @@ pub struct CodexTurn<'a> {
     /// Set if the turn is still running but cannot succeed.
     pub hopeless: Option<RunError>,
     pub instance_ended: bool,
-    /// The number of leftover processes that were killed.
-    pub killed: u32,
+    /// The leftover processes that were killed.
+    pub killed: BTreeSet<i32>,
+    /// The processes of the thread's commands that ran when the turn was shut down, and that the shutdown has ended.
+    pub running_at_stop: BTreeSet<i32>,
     pub incoming: mpsc::Receiver<RpcIncoming>,
     pub pending_requests: HashMap<ApprovalId, PendingCodexRequest>,
     /// The running host tools, by the id of Codex's request.
@@ -188,7 +194,8 @@ impl<'a> CodexTurn<'a> {
             stop_requested_at: None,
             hopeless: None,
             instance_ended: false,
-            killed: 0,
+            killed: BTreeSet::new(),
+            running_at_stop: BTreeSet::new(),
             pending_requests: HashMap::new(),
             host_calls: HostToolCalls::new(agent, request.run_id),
             steering: JoinSet::new(),
@@ -253,10 +260,11 @@ impl<'a> CodexTurn<'a> {
             (None, Some(_)) => Receipt { processes: 0, signals: vec!["interrupt".into()], millis: millis(stopping) },
             (None, None) => Receipt::default(),
         };
-        if self.killed > 0 {
-            receipt.processes = receipt.processes.saturating_add(self.killed);
+        if !self.killed.is_empty() {
             receipt.signals.push("SIGKILL".into());
         }
+        let ended = self.killed.union(&self.running_at_stop).count();
+        receipt.processes = receipt.processes.saturating_add(u32::try_from(ended).unwrap_or(u32::MAX));
         let kept = match &self.end {
             Some(CodexTurnEnd::Completed) => SavedInSession::PromptAndAnswer,
             Some(CodexTurnEnd::Interrupted | CodexTurnEnd::Failed(_)) => SavedInSession::Prompt,

@@ -48,6 +48,22 @@ pub struct ClaimLimits {
     pub per_workspace: usize,
 }
 
+/// How many runs of all workspaces are unfinished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueDepth {
+    pub waiting: u64,
+    /// Held by a worker.
+    pub held: u64,
+}
+
+impl Store {
+    pub async fn queue_depth(&self) -> Result<QueueDepth> {
+        const SQL: &str = "SELECT COUNT(*), COUNT(holder) FROM queue";
+        let (all, held): (i64, i64) = reading!(self.database(), |pool| sqlx::query_as(SQL).fetch_one(pool).await)?;
+        Ok(QueueDepth { waiting: unsigned(all - held)?, held: unsigned(held)? })
+    }
+}
+
 impl From<usize> for ClaimLimits {
     fn from(total: usize) -> Self {
         Self { total, per_workspace: i64::MAX as usize }

@@ -1,7 +1,7 @@
 //! Waits for a program, and stops it when it must not outlive its run, on the server's side: asks it to end, then
 //! has the keeper kill it and all its children. Without a keeper it has to kill what is left itself.
 
-use super::{StderrTail, keeper_protocol::KeeperCommand, orphans, watch::DomainProgress};
+use super::{ProcessSet, StderrTail, keeper_protocol::KeeperCommand, orphans, watch::DomainProgress};
 use domain::run::Receipt;
 use std::{
     io::Write as _,
@@ -69,10 +69,10 @@ impl ProgramHandle {
     }
 
     /// Kills the program's orphans: processes whose parent has ended, so that the keeper has adopted them, and their
-    /// descendants. Children that the program still has, such as MCP servers, stay. Returns how many were killed.
-    pub fn end_orphans(&self) -> usize {
+    /// descendants. Children that the program still has, such as MCP servers, stay. Returns the killed ones.
+    pub fn end_orphans(&self) -> ProcessSet {
         let keeper = self.keeper.and_then(|id| i32::try_from(id).ok());
-        keeper.map_or(0, |keeper| orphans::end_orphans(keeper, self.program))
+        keeper.map(|keeper| orphans::end_orphans(keeper, self.program)).unwrap_or_default()
     }
 
     /// Waits until the program itself has ended and its stderr was read. Cancel safe.

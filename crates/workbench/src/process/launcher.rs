@@ -5,8 +5,8 @@
 //! environment, wherever it runs.
 
 use super::{
-    Child, OutputLines, ProcessSpec, ProcessStartError, ProgramExit, ProgramHandle, StderrTail, StopTimeouts,
-    Supervisor,
+    Child, OutputLines, ProcessSet, ProcessSpec, ProcessStartError, ProgramExit, ProgramHandle, StderrTail,
+    StopTimeouts, Supervisor,
 };
 use domain::run::Receipt;
 use std::pin::Pin;
@@ -39,9 +39,8 @@ pub trait ProcessHandle: Send {
     /// Ends the program and all its descendants. The caller must have closed stdin.
     fn stop(self: Box<Self>, timeouts: StopTimeouts) -> ProcessFuture<'static, Receipt>;
 
-    /// Kills processes that the program started and then left: not those that are still its children. Returns how many
-    /// were killed.
-    fn end_orphans(&self) -> usize;
+    /// Kills processes that the program started and then left: not those that are still its children. Returns them.
+    fn end_orphans(&self) -> ProcessSet;
 }
 
 impl Launcher for Supervisor {
@@ -70,7 +69,7 @@ impl ProcessHandle for ProgramHandle {
         Box::pin(ProgramHandle::stop(*self, timeouts))
     }
 
-    fn end_orphans(&self) -> usize {
+    fn end_orphans(&self) -> ProcessSet {
         ProgramHandle::end_orphans(self)
     }
 }

@@ -1,14 +1,17 @@
 //! The processes that a program has left: their parent has ended, and the parent of the program has adopted them.
 
-use super::process_table::{self, ProcessEntry};
-use std::{collections::BTreeSet, fs};
+use super::{
+    ProcessSet,
+    process_table::{self, ProcessEntry},
+};
+use std::fs;
 
 const ROUNDS: usize = 3;
 
 /// Kills the children of `adopter` but for the program, and their descendants. Children that the program still has, such as
-/// MCP servers, stay. Returns how many were killed.
-pub fn end_orphans(adopter: i32, program: i32) -> usize {
-    let mut ended = BTreeSet::new();
+/// MCP servers, stay. Returns the killed ones.
+pub fn end_orphans(adopter: i32, program: i32) -> ProcessSet {
+    let mut ended = ProcessSet::default();
     // Repeated, because a process may start another one before it is killed. A process that never stops doing so is killed
     // with the program.
     for _ in 0..ROUNDS {
@@ -22,10 +25,10 @@ pub fn end_orphans(adopter: i32, program: i32) -> usize {
             if let Err(error) = stray.kill() {
                 tracing::debug!(%error, process = stray.id, "could not kill an orphaned process");
             }
-            ended.insert((stray.id, stray.started));
+            ended.insert(&stray);
         }
     }
-    ended.len()
+    ended
 }
 
 /// Usually returns only the program. Must be cheap: a turn waits for it.
@@ -63,7 +66,7 @@ impl AdoptedTree {
         self.adopter().map(descendants).map_or(0, living)
     }
 
-    pub fn end_orphans(&self) -> usize {
-        self.adopter().map_or(0, |adopter| end_orphans(adopter, self.program))
+    pub fn end_orphans(&self) -> ProcessSet {
+        self.adopter().map(|adopter| end_orphans(adopter, self.program)).unwrap_or_default()
     }
 }

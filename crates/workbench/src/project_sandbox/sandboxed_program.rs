@@ -2,7 +2,7 @@
 
 use super::SandboxLease;
 use crate::process::{
-    AdoptedTree, ProcessFuture, ProcessHandle, ProgramExit, StderrTail, StopTimeouts, collect_stderr,
+    AdoptedTree, ProcessFuture, ProcessHandle, ProcessSet, ProgramExit, StderrTail, StopTimeouts, collect_stderr,
 };
 use domain::run::Receipt;
 use sandbox::{CommandExit, SandboxCommand};
@@ -93,7 +93,7 @@ impl ProcessHandle for SandboxedProgram {
         Box::pin(SandboxedProgram::stop(*self, timeouts))
     }
 
-    fn end_orphans(&self) -> usize {
-        self.tree.map_or(0, |tree| tree.end_orphans())
+    fn end_orphans(&self) -> ProcessSet {
+        self.tree.map(|tree| tree.end_orphans()).unwrap_or_default()
     }
 }

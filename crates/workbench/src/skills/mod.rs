@@ -20,9 +20,11 @@ pub use write::{FilledSkill, remove_folder, remove_older_than, write_skills};
 
 use crate::files::{Root, RootError};
 use copy::FolderContents;
+use domain::hex;
+use sha2::{Digest as _, Sha256};
 use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
+    collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
     fs, io,
     path::{Component, Path},
     thread,
@@ -42,8 +44,9 @@ const MAX_MARKER_BYTES: u64 = 4096;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Copies each skill folder into the folder `into` of a workspace under its name, and removes other copies that were
-/// made for this holder: agents of one room share the folder, and each has its own skills there. Each copy appears, and
-/// is replaced, atomically. Links in the workspace are not followed (invariant 18). Blocks.
+/// made for this holder: agents of one room share the folder, and so do rooms that share a workspace. A copy that others
+/// hold too is never changed: if the skill has another content, the holder gets a copy with a name of its own. Each copy
+/// appears, and is replaced, atomically. Links in the workspace are not followed (invariant 18). Blocks.
 pub fn sync_folders(skills: &[SkillFolder], workspace: &Path, into: &str, holder: &str) -> io::Result<()> {
     let mut wanted = BTreeMap::new();
     for skill in skills {
@@ -72,19 +75,22 @@ pub fn sync_folders(skills: &[SkillFolder], workspace: &Path, into: &str, holder
     if listing.is_truncated {
         return Err(invalid(format!("the folder for skills in the workspace has more than {MAX_COPIES} entries")));
     }
-    for name in listing.entries.into_iter().map(|entry| entry.name) {
-        let is_wanted = name.to_str().is_some_and(|name| wanted.contains_key(name));
-        if name.as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes()) {
-            into.remove(name)?;
-        } else if !is_wanted && is_held_by(&into, &name, holder) {
-            discard(&into, &name)?;
-        }
+    let names: Vec<OsString> = listing.entries.into_iter().map(|entry| entry.name).collect();
+    let (unfinished, present): (Vec<_>, Vec<_>) =
+        names.into_iter().partition(|name| name.as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes()));
+    for name in unfinished {
+        into.remove(name)?;
     }
+    let mut kept = BTreeSet::new();
     for (name, skill) in wanted {
-        install(skill, &into, holder).map_err(|error| {
+        let installed = install(skill, &into, holder).map_err(|error| {
             let from = skill.path.display();
             io::Error::new(error.kind(), format!("could not copy the skill {name} from {from}: {error}"))
         })?;
+        kept.insert(OsString::from(installed));
+    }
+    for name in present.iter().filter(|name| !kept.contains(*name)) {
+        release(&into, name, holder)?;
     }
     Ok(())
 }
@@ -127,33 +133,75 @@ fn is_ours(into: &Root, name: &OsStr) -> bool {
     into.metadata(Path::new(name).join(MARKER)).is_ok_and(|found| found.is_file())
 }
 
-fn is_held_by(into: &Root, name: &OsStr, holder: &str) -> bool {
+/// For whom a copy was made; empty if we did not make it.
+fn holders(into: &Root, name: &OsStr) -> Vec<String> {
     let marker = into.read(Path::new(name).join(MARKER), MAX_MARKER_BYTES).unwrap_or_default();
-    String::from_utf8_lossy(&marker).lines().any(|line| line.strip_prefix(HOLDER_PREFIX) == Some(holder))
+    let marker = String::from_utf8_lossy(&marker);
+    marker.lines().filter_map(|line| line.strip_prefix(HOLDER_PREFIX)).map(str::to_owned).collect()
 }
 
-fn install(skill: &SkillFolder, into: &Root, holder: &str) -> io::Result<()> {
-    let name = skill.name.as_str();
-    let exists = exists(into, OsStr::new(name))?;
-    if exists && !is_ours(into, OsStr::new(name)) {
-        tracing::info!(name, "a skill folder with this name already exists and is left unchanged");
-        return Ok(());
+/// Whether a line of the marker file names this holder. Earlier versions wrote only the agent's id, which the name of a
+/// holder begins with.
+fn is_holder(line: &str, holder: &str) -> bool {
+    holder.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Removes a copy that is no longer needed by this holder, or only the holder's name, if others need it.
+fn release(into: &Root, name: &OsStr, holder: &str) -> io::Result<()> {
+    let (ours, others): (Vec<_>, Vec<_>) = holders(into, name).into_iter().partition(|line| is_holder(line, holder));
+    match (ours.is_empty(), others.is_empty()) {
+        (true, _) => Ok(()),
+        (false, true) => discard(into, name),
+        (false, false) => write_marker(&into.open_folder(name)?, &others),
     }
-    let copied = || FolderContents::of(into.open_folder(name)?)?.digest();
-    if exists && copied().is_ok_and(|digest| digest == skill.digest) {
-        return Ok(());
+}
+
+/// Returns the name of the holder's copy.
+fn install(skill: &SkillFolder, into: &Root, holder: &str) -> io::Result<String> {
+    let name = skill.name.clone();
+    if exists(into, OsStr::new(&name))? && !is_ours(into, OsStr::new(&name)) {
+        tracing::info!(name, "a skill folder with this name already exists and is left unchanged");
+        return Ok(name);
+    }
+    let copied = |name: &str| FolderContents::of(into.open_folder(name)?)?.digest();
+    let mut held_by = holders(into, OsStr::new(&name));
+    let is_held = held_by.iter().any(|line| is_holder(line, holder));
+    if copied(&name).is_ok_and(|digest| digest == skill.digest) {
+        if !is_held {
+            held_by.push(holder.to_owned());
+            write_marker(&into.open_folder(&name)?, &held_by)?;
+        }
+        return Ok(name);
+    }
+    let is_shared = held_by.iter().any(|line| !is_holder(line, holder));
+    let at = if is_shared { own_name(&name, holder) } else { name };
+    if is_shared && copied(&at).is_ok_and(|digest| digest == skill.digest) {
+        return Ok(at);
     }
     let contents = FolderContents::of(Root::open_following_links(&skill.path)?)?;
     let temporary = temporary_folder_name();
     into.create_dir_all(&temporary, 0o777)?;
-    let written = fill(&into.open_folder(&temporary)?, &contents, holder).and_then(|()| swap(into, &temporary, name));
+    let written = fill(&into.open_folder(&temporary)?, &contents, holder).and_then(|()| swap(into, &temporary, &at));
     // The folder now holds the older copy, or an unfinished one.
-    written.and(remove_if_exists(into, &temporary))
+    written.and(remove_if_exists(into, &temporary))?;
+    Ok(at)
+}
+
+/// The name of a copy that only this holder has.
+fn own_name(name: &str, holder: &str) -> String {
+    let digest = hex::encode(&Sha256::digest(holder));
+    format!("{name}.{}", digest.get(..8).unwrap_or(&digest))
 }
 
 fn fill(folder: &Root, contents: &FolderContents, holder: &str) -> io::Result<()> {
     contents.copy_to(folder)?;
-    Ok(folder.write(MARKER, 0o644, format!("{MARKER_TEXT}{HOLDER_PREFIX}{holder}\n").as_bytes())?)
+    write_marker(folder, &[holder.to_owned()])
+}
+
+fn write_marker(folder: &Root, holders: &[String]) -> io::Result<()> {
+    let mut marker = MARKER_TEXT.to_owned();
+    holders.iter().for_each(|holder| marker.push_str(&format!("{HOLDER_PREFIX}{holder}\n")));
+    Ok(folder.write(MARKER, 0o644, marker.as_bytes())?)
 }
 
 /// Gives the folder `new` the name `at`. If there was one of that name, it now has the name `new`, or is removed.

@@ -254,3 +254,47 @@ fn copies_for_another_holder_stay() {
     sync_folders(&[], &folders.workspace(), INTO, "one").unwrap();
     assert!(!folders.target().join("review").exists() && folders.target().join("write/SKILL.md").exists());
 }
+
+#[test]
+fn a_copy_that_another_holder_uses_is_never_changed() {
+    let folders = TestFolders::new();
+    let first = folders.skill("review", &[("SKILL.md", "of room one")]);
+    sync_folders(from_ref(&first), &folders.workspace(), INTO, "agent in one").unwrap();
+    let second = folders.skill("review", &[("SKILL.md", "of room two")]);
+    for _ in 0..2 {
+        sync_folders(from_ref(&second), &folders.workspace(), INTO, "agent in two").unwrap();
+        assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("of room one"));
+        let own = folders.names().into_iter().find(|name| name.starts_with("review.")).expect("a copy of its own");
+        assert_eq!(folders.read(&format!("{own}/SKILL.md")).as_deref(), Some("of room two"));
+        assert_eq!(folders.names().len(), 2);
+    }
+    sync_folders(&[], &folders.workspace(), INTO, "agent in one").unwrap();
+    sync_folders(from_ref(&second), &folders.workspace(), INTO, "agent in two").unwrap();
+    assert_eq!(folders.names(), ["review"], "the plain name is free again");
+    assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("of room two"));
+}
+
+#[test]
+fn a_copy_with_the_same_content_is_shared_until_the_last_holder_is_done() {
+    let folders = TestFolders::new();
+    let skill = folders.skill("review", &[("SKILL.md", "same")]);
+    for holder in ["agent in one", "agent in two"] {
+        sync_folders(from_ref(&skill), &folders.workspace(), INTO, holder).unwrap();
+    }
+    assert_eq!(folders.names(), ["review"]);
+    sync_folders(&[], &folders.workspace(), INTO, "agent in one").unwrap();
+    assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("same"));
+    sync_folders(&[], &folders.workspace(), INTO, "agent in two").unwrap();
+    assert!(folders.names().is_empty());
+}
+
+#[test]
+fn copies_of_earlier_versions_belong_to_their_agent() {
+    let folders = TestFolders::new();
+    let old = folders.skill("review", &[("SKILL.md", "old")]);
+    sync_folders(&[old], &folders.workspace(), INTO, "agent").unwrap();
+    let new = folders.skill("review", &[("SKILL.md", "new")]);
+    sync_folders(&[new], &folders.workspace(), INTO, "agent in one").unwrap();
+    assert_eq!(folders.names(), ["review"]);
+    assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("new"));
+}

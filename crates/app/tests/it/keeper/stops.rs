@@ -103,7 +103,7 @@ async fn invariant_05_no_orphans_strays_end_without_the_program() {
         let (kept, left) = (id("kept"), id("left"));
         // Its parent may take a moment to end.
         within("it to be found", async {
-            while child.handle.end_orphans() == 0 {
+            while child.handle.end_orphans().count() == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })

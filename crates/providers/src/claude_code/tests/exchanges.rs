@@ -1,18 +1,10 @@
 //! Tests of single turns: text, approvals and interrupts.
 
-use super::fake::{ClaudeHarness, SESSION};
+use super::fake::{ClaudeHarness, SESSION, text_of};
 use crate::{SavedInSession, TurnCommand, TurnEnd, TurnEvent};
-use domain::{agent::ToolPolicy, event::Decision, ids::MessageId};
+use domain::{agent::ToolPolicy, event::Decision};
 use serde_json::{Value, json};
 use std::time::Duration;
-
-fn text_of(events: &[TurnEvent]) -> String {
-    let text = events.iter().filter_map(|event| match event {
-        TurnEvent::Text { delta, .. } => Some(delta.as_str()),
-        _ => None,
-    });
-    text.collect()
-}
 
 #[tokio::test(start_paused = true)]
 async fn text_is_forwarded_as_it_is_streamed() {
@@ -365,21 +357,6 @@ async fn invariant_10_isolation_a_slow_reader_slows_the_program_and_can_still_in
     while running.next_event().await != (TurnEvent::Session { id: SESSION.into() }) {}
     let (outcome, _) = running.outcome_and_events().await;
     assert_eq!(outcome.end, TurnEnd::Stopped);
-}
-
-#[tokio::test(start_paused = true)]
-async fn steering_is_declined() {
-    let harness = ClaudeHarness::new(1, 0);
-    let mut running = harness.begin(harness.request("x"));
-    let mut claude = harness.next_process().await;
-    claude.accept_initialize().await;
-    let prompt = claude.accept_prompt().await;
-    let message = MessageId::generate();
-    assert_eq!(running.next_event().await, TurnEvent::Session { id: SESSION.into() });
-    running.send(TurnCommand::Steer { message, text: "left".into() }).await;
-    assert_eq!(running.next_event().await, TurnEvent::Steered { message, taken: false });
-    claude.send_result(&prompt, json!({})).await;
-    assert_eq!(running.outcome().await.end, TurnEnd::Completed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -246,11 +246,16 @@ impl FakeClaudeProcess {
         let prompt = self.receive().await;
         assert_eq!(prompt["type"], "user", "{prompt}");
         for state in ["queued", "started"] {
-            let line = json!({"type": "command_lifecycle", "command_uuid": prompt["uuid"], "state": state});
-            self.send(line).await;
+            self.send_state(&prompt, state).await;
         }
         self.send(json!({"type": "system", "subtype": "init", "session_id": SESSION})).await;
         prompt
+    }
+
+    /// Reports what becomes of a message.
+    pub async fn send_state(&mut self, message: &Value, state: &str) {
+        let line = json!({"type": "command_lifecycle", "command_uuid": message["uuid"], "state": state});
+        self.send(line).await;
     }
 
     /// Streams text deltas under a new message id.
@@ -325,4 +330,12 @@ impl FakeClaudeProcess {
         });
         self.send_result(prompt, result).await;
     }
+}
+
+pub fn text_of(events: &[TurnEvent]) -> String {
+    let text = events.iter().filter_map(|event| match event {
+        TurnEvent::Text { delta, .. } => Some(delta.as_str()),
+        _ => None,
+    });
+    text.collect()
 }

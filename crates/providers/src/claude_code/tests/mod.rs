@@ -7,3 +7,4 @@ mod flags;
 mod lines;
 mod recorded;
 mod resident;
+mod steering;

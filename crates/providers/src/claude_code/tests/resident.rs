@@ -175,7 +175,8 @@ async fn changed_script_of_a_skill_replaces_the_process_however_fast_it_changes(
         request.workspace.skills = vec![SkillFolder::read("greet", &folder).unwrap()];
         harness.begin(request)
     };
-    let copy = harness.workspace.home.join("claude/skills/greet/greet.sh");
+    let room = harness.workspace.room_id.to_string();
+    let copy = harness.workspace.home.join("skills").join(room).join("skills/greet/greet.sh");
     let mut warm = None;
     for word in ["one", "two", "six"] {
         let running = turn(word, warm.is_some()).await;
