@@ -1,4 +1,5 @@
-//! Delivers attachments to an agent: copies the files into its workspace and adds a line for each to the prompt.
+//! Delivers attachments to an agent: copies the files into its workspace, adds a line for each to the prompt, and tells the
+//! provider where they are: one that calls a model API sends their content (`crates/providers/src/direct/attachments.rs`).
 //!
 //! An agent may have put anything into its workspace, including links, which are refused (invariant 18). A file that
 //! already exists is kept: another agent of the room may have edited it.
@@ -10,6 +11,7 @@ use domain::{
     run::RunError,
     upload::FOLDER,
 };
+use providers::AttachedFile;
 use std::{
     fs::File,
     io,
@@ -37,6 +39,15 @@ pub(crate) fn text_with_attachments(message: &Message) -> String {
 }
 
 impl Engine {
+    /// The files of a message, for providers that send their content.
+    pub(crate) fn attached_files(&self, message: &Message) -> Vec<AttachedFile> {
+        let file = |attachment: &Attachment| {
+            let (id, path) = (attachment.upload_id()?, attachment.path()?);
+            Some(AttachedFile { name: attachment.name.to_string(), path, file: self.upload_file(id) })
+        };
+        message.attachments.iter().filter_map(file).collect()
+    }
+
     /// Copies a message's attachments into a workspace and returns the text for the agent.
     pub(crate) async fn place_attachments(
         &self,

@@ -66,6 +66,7 @@ queries! {
     proposals(owner: &Owner, name: &SkillName) -> Vec<Proposal>;
     proposal(owner: &Owner, name: &SkillName, id: ProposalId) -> Proposal;
     upload(owner: &Owner, id: UploadId) -> Upload;
+    uploads(owner: &Owner, before: Option<UploadId>, limit: u32) -> Vec<Upload>;
     waiting_approvals(owner: &Owner) -> Vec<WaitingApproval>;
     usage(owner: &Owner, query: &UsageQuery) -> Vec<UsageRow>;
 }

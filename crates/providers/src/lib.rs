@@ -11,6 +11,7 @@ mod crash_breaker;
 pub mod direct;
 #[cfg(test)]
 mod fake_launcher;
+pub mod file_kind;
 mod history;
 pub mod host_tools;
 pub mod jsonrpc;
@@ -31,7 +32,7 @@ pub use history::TurnHistory;
 pub use memory::MemoryHandle;
 pub use registry::ProviderRegistry;
 pub use turn::{
-    AgentWorkspace, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection, Provider,
-    ProviderEvent, RefusedSetting, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent,
-    TurnFuture, TurnOutcome, TurnRequest,
+    AgentWorkspace, AttachedFile, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection,
+    Provider, ProviderEvent, RefusedSetting, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd,
+    TurnEvent, TurnFuture, TurnOutcome, TurnRequest,
 };

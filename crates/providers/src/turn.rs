@@ -135,6 +135,8 @@ pub struct TurnRequest {
     pub run_id: RunId,
     pub workspace: AgentWorkspace,
     pub prompt: String,
+    /// The files of the prompt's message. The prompt names their paths.
+    pub attachments: Vec<AttachedFile>,
     /// The messages in the room before the prompt.
     pub history: TurnHistory,
     /// The provider session from an earlier run of this agent in this room.
@@ -163,11 +165,22 @@ pub struct HistoryMessage {
     pub text: String,
     /// The tools that an agent called while it wrote this message.
     pub tools: Vec<ToolCall>,
+    pub attachments: Vec<AttachedFile>,
+}
+
+/// A file that is attached to a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AttachedFile {
+    pub name: String,
+    /// The path in the agent's workspace, as prompts name it.
+    pub path: String,
+    /// The uploaded file, which no agent can change. It may have been deleted.
+    pub file: PathBuf,
 }
 
 impl HistoryMessage {
     pub fn new(author: HistoryAuthor, text: impl Into<String>) -> Self {
-        Self { author, text: text.into(), tools: Vec::new() }
+        Self { author, text: text.into(), tools: Vec::new(), attachments: Vec::new() }
     }
 }
 

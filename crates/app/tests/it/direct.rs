@@ -18,13 +18,13 @@ const PROVIDERS: [&str; 5] = ["anthropic", "openai", "openai_responses", "google
 /// Those at a vendor.
 const VENDORS: [&str; 4] = ["anthropic", "openai", "openai_responses", "google"];
 
-struct DirectFixture {
-    models: ModelDouble,
+pub struct DirectFixture {
+    pub models: ModelDouble,
     server: TestServer,
 }
 
 impl DirectFixture {
-    async fn open() -> Self {
+    pub async fn open() -> Self {
         Self::open_with(TestDatabase::sqlite(), "test-key").await
     }
 
@@ -49,11 +49,11 @@ impl DirectFixture {
         Self { models, server }
     }
 
-    fn api(&self) -> &TestClient {
+    pub fn api(&self) -> &TestClient {
         self.server.api()
     }
 
-    async fn room(&self, provider: &str, settings: Value) -> RoomId {
+    pub async fn room(&self, provider: &str, settings: Value) -> RoomId {
         let mut all = json!({"provider": provider, "model": "double"});
         all.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
         let agent = agent(self.api(), &format!("on {provider} {}", uuid::Uuid::now_v7()), all).await;
@@ -61,20 +61,20 @@ impl DirectFixture {
     }
 
     /// Posts a message and returns the text of the completed answer.
-    async fn answer_to(&self, room: RoomId, text: &str) -> String {
+    pub async fn answer_to(&self, room: RoomId, text: &str) -> String {
         let run = post_and_wait(self.api(), room, text).await;
         assert_eq!(run.status, RunStatus::Completed, "{:?}", run.error);
         assert!(run.usage.input_tokens > 0 && run.usage.output_tokens > 0, "{:?}", run.usage);
         message_of(self.api(), &run).await.text
     }
 
-    async fn close(self) {
+    pub async fn close(self) {
         self.server.finish().await;
         self.models.stop().await;
     }
 }
 
-fn statuses(journal: &[SeenEvent]) -> Vec<String> {
+pub fn statuses(journal: &[SeenEvent]) -> Vec<String> {
     let of = journal.iter().filter(|event| event.kind == EventType::Status);
     of.map(|event| data(event)["status"].as_str().unwrap().to_owned()).collect()
 }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
+mod attached_files;
 mod direct;
 mod double;
 mod endpoints;

@@ -129,7 +129,8 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
     };
     let memory = StoredAgentMemory::of(engine.store(), &claim.owner, run.id, agent.id);
     let history = transcript.history(known_seq);
-    let request = TurnRequest { run_id: run.id, workspace: place, prompt, history, session, memory };
+    let attachments = engine.attached_files(&message);
+    let request = TurnRequest { run_id: run.id, workspace: place, prompt, attachments, history, session, memory };
     Ok(Ok(PreparedTurn { provider, request, session_marks, known_seq, notices }))
 }
 

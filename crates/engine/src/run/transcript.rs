@@ -90,8 +90,9 @@ impl RoomTranscript {
             Author::Agent { name, .. } => HistoryAuthor::OtherAgent(name.to_string()),
         };
         let text = attachments::text_with_attachments(&message);
+        let files = self.engine.attached_files(&message);
         let tools = message.parts.into_iter().filter_map(tool_call).collect();
-        HistoryMessage { author: speaker, text, tools }
+        HistoryMessage { author: speaker, text, tools, attachments: files }
     }
 }
 

@@ -82,6 +82,7 @@ async fn invariant_14_limits_failed_starts_pause_further_starts_and_spares() {
             run_id: RunId::generate(),
             workspace: workspace.clone(),
             prompt: "hello".into(),
+            attachments: Vec::new(),
             history: vec![].into(),
             session: None,
             memory: crate::MemoryHandle::default(),

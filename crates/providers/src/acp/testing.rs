@@ -94,6 +94,7 @@ impl AcpHarness {
             run_id: RunId::generate(),
             workspace: workspace(folder.path()),
             prompt: "hello".into(),
+            attachments: Vec::new(),
             history: vec![HistoryMessage::new(HistoryAuthor::Person("bea".into()), "earlier")].into(),
             session: None,
             memory: crate::MemoryHandle::default(),

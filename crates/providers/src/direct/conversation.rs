@@ -1,15 +1,56 @@
 //! The conversation with a model, independent of the API.
 
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// A message of one role. Consecutive messages of one role are allowed; each API merges them if it has to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelMessage {
-    /// Messages of people and other agents, one text each.
-    User(Vec<String>),
+    /// Messages of people and other agents, one text each, with the files of each before it.
+    User(Vec<UserPart>),
     Assistant(Vec<AssistantBlock>),
     /// The results of the calls in the model's last message.
     ToolResults(Vec<ModelToolResult>),
+}
+
+/// A part of a user message. Data is base64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserPart {
+    Text(String),
+    Image { media_type: &'static str, data: Arc<str> },
+    Pdf { name: String, data: Arc<str> },
+}
+
+impl UserPart {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Image { .. } => IMAGE_BYTES,
+            // A page has about 50 KB and costs two or three thousand tokens, as text and as an image.
+            Self::Pdf { data, .. } => (data.len() / 9).max(IMAGE_BYTES),
+        }
+    }
+
+    /// The text, or a placeholder.
+    pub fn as_text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Image { media_type, .. } => format!("[an image, {media_type}]"),
+            Self::Pdf { name, .. } => format!("[a PDF, {name}]"),
+        }
+    }
+}
+
+impl From<String> for UserPart {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for UserPart {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -64,12 +105,14 @@ pub enum ToolResultContent {
     },
 }
 
+/// Vendors bill an image by its pixels; so many bytes of text cost about the same.
+const IMAGE_BYTES: usize = 6_000;
+
 impl ToolResultContent {
     fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            // Vendors bill an image by its pixels; a few thousand bytes of text cost about the same.
-            Self::Image { .. } => 6_000,
+            Self::Image { .. } => IMAGE_BYTES,
         }
     }
 }
@@ -93,7 +136,7 @@ impl ModelMessage {
     /// The approximate size in the model's context.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::User(texts) => texts.iter().map(String::len).sum(),
+            Self::User(parts) => parts.iter().map(UserPart::bytes).sum(),
             Self::Assistant(blocks) => blocks.iter().map(AssistantBlock::bytes).sum(),
             Self::ToolResults(results) => results.iter().map(ModelToolResult::bytes).sum(),
         }

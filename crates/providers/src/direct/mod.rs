@@ -2,10 +2,12 @@
 //! servers, or Google's Gemini API, with our own tool loop and tools.
 //!
 //! `wire` encodes and decodes the APIs and is pure, `client` sends the requests, with what `access` says. `tool_loop` is a pure state
-//! machine, `turn` runs its effects. `tools` are the tools of such an agent; `xml` is the call syntax for models
+//! machine, `turn` runs its effects. `attachments` turns files into parts
+//! of a request. `tools` are the tools of such an agent; `xml` is the call syntax for models
 //! without native tool calls. Nothing is stored between turns: the conversation is in the room.
 
 mod access;
+mod attachments;
 mod client;
 mod conversation;
 mod prompt;

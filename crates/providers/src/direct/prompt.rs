@@ -1,7 +1,8 @@
 //! Builds the system prompt and the conversation of a request. Pure.
 
 use super::{
-    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent},
+    attachments::AttachmentParts,
+    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent, UserPart},
     skills::SkillInstructions,
 };
 use crate::{HistoryAuthor, HistoryMessage, truncate::truncate_middle};
@@ -35,21 +36,22 @@ pub fn system_prompt(
 }
 
 /// The messages in the room, followed by the prompt.
-pub fn conversation(history: &[HistoryMessage], prompt: Vec<String>) -> Vec<ModelMessage> {
+pub fn conversation(history: &[HistoryMessage], files: &AttachmentParts, prompt: Vec<UserPart>) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
     for (number, message) in history.iter().enumerate() {
+        files.of(&message.attachments).into_iter().for_each(|part| push_user(&mut messages, part));
         match &message.author {
-            HistoryAuthor::Person(_) => push_user(&mut messages, message.text.clone()),
+            HistoryAuthor::Person(_) => push_user(&mut messages, message.text.clone().into()),
             HistoryAuthor::OtherAgent(name) => {
                 let name: String = name.chars().filter(|c| !matches!(c, '"' | '<' | '>')).collect();
                 // A message must not contain the closing tag of a message (invariant 16).
                 let text = message.text.replace("</said", "<\\/said");
-                push_user(&mut messages, format!("<said by=\"{name}\">\n{text}\n</said>"));
+                push_user(&mut messages, format!("<said by=\"{name}\">\n{text}\n</said>").into());
             }
             HistoryAuthor::ThisAgent => {
                 if messages.is_empty() {
                     // The APIs require a user message first.
-                    push_user(&mut messages, "(You said this first.)".to_owned());
+                    push_user(&mut messages, "(You said this first.)".into());
                 }
                 push_calls(&mut messages, &message.tools, number);
                 if !message.text.is_empty() {
@@ -58,14 +60,14 @@ pub fn conversation(history: &[HistoryMessage], prompt: Vec<String>) -> Vec<Mode
             }
         }
     }
-    prompt.into_iter().for_each(|text| push_user(&mut messages, text));
+    prompt.into_iter().for_each(|part| push_user(&mut messages, part));
     messages
 }
 
-fn push_user(messages: &mut Vec<ModelMessage>, text: String) {
+fn push_user(messages: &mut Vec<ModelMessage>, part: UserPart) {
     match messages.last_mut() {
-        Some(ModelMessage::User(texts)) => texts.push(text),
-        _ => messages.push(ModelMessage::User(vec![text])),
+        Some(ModelMessage::User(parts)) => parts.push(part),
+        _ => messages.push(ModelMessage::User(vec![part])),
     }
 }
 
@@ -120,13 +122,16 @@ mod tests {
     use super::{conversation, system_prompt};
     use crate::{
         HistoryAuthor, HistoryMessage,
-        direct::conversation::{AssistantBlock, ModelMessage},
+        direct::{
+            attachments::AttachmentParts,
+            conversation::{AssistantBlock, ModelMessage, UserPart},
+        },
     };
     use domain::message::{ToolCall, ToolOutcome};
     use serde_json::json;
 
     fn spoken(speaker: HistoryAuthor, text: &str) -> HistoryMessage {
-        HistoryMessage { author: speaker, text: text.into(), tools: Vec::new() }
+        HistoryMessage::new(speaker, text)
     }
 
     #[test]
@@ -136,10 +141,11 @@ mod tests {
             spoken(HistoryAuthor::Person("ann".into()), "one"),
             spoken(HistoryAuthor::OtherAgent("b\"ob>".into()), "two</said>"),
         ];
-        let messages = conversation(&history, vec!["three".into()]);
+        let messages = conversation(&history, &AttachmentParts::default(), vec!["three".into()]);
         assert_eq!(messages.len(), 3);
         let ModelMessage::User(texts) = &messages[2] else { panic!() };
-        assert_eq!(texts, &["one", "<said by=\"bob\">\ntwo<\\/said>\n</said>", "three"]);
+        let expected: [UserPart; 3] = ["one".into(), "<said by=\"bob\">\ntwo<\\/said>\n</said>".into(), "three".into()];
+        assert_eq!(texts, &expected);
     }
 
     #[test]
@@ -157,7 +163,7 @@ mod tests {
             spoken(HistoryAuthor::Person("ann".into()), "look"),
             HistoryMessage { tools, ..spoken(HistoryAuthor::ThisAgent, "I saw it.") },
         ];
-        let messages = conversation(&history, vec!["and now?".into()]);
+        let messages = conversation(&history, &AttachmentParts::default(), vec!["and now?".into()]);
         let [_, ModelMessage::Assistant(made), ModelMessage::ToolResults(results), ModelMessage::Assistant(said), _] =
             &messages[..]
         else {

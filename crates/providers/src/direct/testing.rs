@@ -265,6 +265,7 @@ pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> Running
         run_id: RunId::generate(),
         workspace: workspace(servers),
         prompt: prompt.into(),
+        attachments: Vec::new(),
         history: Vec::new().into(),
         session: None,
         memory: MemoryHandle::default(),

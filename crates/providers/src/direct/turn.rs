@@ -2,7 +2,9 @@
 
 use super::{
     DirectShared,
+    attachments::{AttachmentLimits, AttachmentParts},
     client::{AnswerStream, ModelClient},
+    conversation::UserPart,
     prompt, retry,
     skills::{SkillInstructions, read_skills},
     tool_loop::{LoopEffect, LoopInput, ModelCallPurpose, ToolLoop, ToolLoopSettings},
@@ -11,7 +13,7 @@ use super::{
     xml,
 };
 use crate::{
-    SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    HistoryMessage, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
     host_tools::{CallOrigin, HostToolAgent, HostToolCalls, HostToolEvent, tools::SKILL},
     turn_port::{PortEvent, TurnPort},
 };
@@ -86,7 +88,11 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
     }
     let history = request.history.read().await.map_err(TurnEnd::Failed)?;
     let (skills, mut notices) = skills(request).await;
-    let agent = HostToolAgent::on_model_api(request.workspace.clone(), request.memory.clone());
+    let files = load_files(shared, request, &history).await;
+    notices.extend(files.notices.iter().cloned());
+    let older = history.iter().flat_map(|message| message.attachments.iter().cloned());
+    let agent = HostToolAgent::on_model_api(request.workspace.clone(), request.memory.clone())
+        .with_attachments(older.chain(request.attachments.iter().cloned()).collect());
     let (tool_set, problems) = ToolSet::load(&agent, &shared.toolbox, &spec.tools).await;
     notices.extend(problems);
 
@@ -94,10 +100,11 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
     let instructions = if is_xml { xml::instructions(&tool_set.offered) } else { String::new() };
     let has_skill_tool = tool_set.tools.contains_key(SKILL);
     let system = prompt::system_prompt(spec.system_prompt.as_deref(), &skills, has_skill_tool, &instructions);
-    let mut texts = vec![request.prompt.clone()];
+    let mut parts: Vec<UserPart> = files.of(&request.attachments);
     if let Some(skill) = prompt::invoked_skill(&request.prompt, &skills) {
-        texts.insert(0, format!("<skill name=\"{}\">\n{}\n</skill>", skill.name, skill.body.trim()));
+        parts.push(format!("<skill name=\"{}\">\n{}\n</skill>", skill.name, skill.body.trim()).into());
     }
+    parts.push(request.prompt.clone().into());
     let settings = ToolLoopSettings {
         tools: tool_set.tools.clone(),
         is_xml,
@@ -109,11 +116,24 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
         retries: shared.config.retries,
         key_advice: shared.config.key_advice(),
     };
-    let tool_loop = ToolLoop::new(settings, prompt::conversation(&history, texts));
+    let tool_loop = ToolLoop::new(settings, prompt::conversation(&history, &files, parts));
     let names = ToolNames::new(tool_set.offered.iter().map(|offer| offer.name.as_str()));
     let offers = if is_xml { Vec::new() } else { tool_set.offered.clone() };
     let template = RequestTemplate { model, system, offers, names, options };
     Ok(PreparedLoop { notices, tool_set, tool_loop, template, agent })
+}
+
+async fn load_files(shared: &DirectShared, request: &TurnRequest, history: &[HistoryMessage]) -> AttachmentParts {
+    let limits = AttachmentLimits::of(shared.config.api, shared.config.is_openai_service());
+    let (prompt, history) = (request.attachments.clone(), history.to_vec());
+    if prompt.is_empty() && history.iter().all(|message| message.attachments.is_empty()) {
+        return AttachmentParts::default();
+    }
+    let loaded = tokio::task::spawn_blocking(move || AttachmentParts::load(&prompt, &history, limits)).await;
+    loaded.unwrap_or_else(|error| {
+        tracing::error!(%error, "reading attachments panicked");
+        AttachmentParts::default()
+    })
 }
 
 async fn skills(request: &TurnRequest) -> (Vec<SkillInstructions>, Vec<TurnEvent>) {

@@ -101,6 +101,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(approvals::list))
         .add(Needs(Approve), routes!(runs::approve))
         .add_guarded(for_files, routes!(uploads::create))
+        .add(Needs(Read), routes!(uploads::list))
         .add(Needs(Read), routes!(uploads::show))
         .add(Needs(Post), routes!(uploads::delete))
         .add(Needs(Read), routes!(usage::usage))

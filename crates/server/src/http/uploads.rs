@@ -109,6 +109,45 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(upload.into())))
 }
 
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UploadPageParams {
+    /// The `next` of the previous page.
+    before: Option<UploadId>,
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct UploadList {
+    uploads: Vec<UploadView>,
+    /// Send it as `before` to get the next page; `null` on the last page.
+    next: Option<UploadId>,
+}
+
+/// List files
+///
+/// Newest first, in pages.
+#[utoipa::path(get, path = "/api/uploads", tag = "uploads", params(UploadPageParams),
+               responses((status = 200, body = UploadList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(UploadPageParams { before, limit }): QueryParams<UploadPageParams>,
+) -> Result<Json<UploadList>, Problem> {
+    let limit = match limit.unwrap_or(100) {
+        limit @ 1..=1000 => limit,
+        _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
+    };
+    // One extra row shows whether there is a next page.
+    let mut found = app.engine.queries().uploads(&caller.workspace, before, limit + 1).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let next = found.last().filter(|_| more).map(|last| last.id);
+    Ok(Json(UploadList { uploads: found.into_iter().map(UploadView::from).collect(), next }))
+}
+
 fn too_slow() -> Problem {
     Problem::new(
         Code::RequestTimeout,

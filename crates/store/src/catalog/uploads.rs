@@ -91,6 +91,23 @@ impl Store {
         row.try_into()
     }
 
+    /// A page of the owner's uploads, newest first. Their ids are in the order of their times.
+    pub async fn uploads(&self, owner: &Owner, before: Option<UploadId>, limit: u32) -> Result<Vec<Upload>> {
+        let before = before.map_or(Uuid::max(), |id| id.0);
+        let rows: Vec<UploadRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT id, name, media_type, bytes, created_at FROM uploads
+                 WHERE owner = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+            )
+            .bind(owner.as_str())
+            .bind(before)
+            .bind(i64::from(limit))
+            .fetch_all(pool)
+            .await
+        })?;
+        rows.into_iter().map(Upload::try_from).collect()
+    }
+
     pub async fn delete_upload(&self, actor: &Actor, id: UploadId, attempt: Option<&IdempotentRequest>) -> Result<()> {
         let owner = &actor.workspace;
         let now = Timestamp::now();

@@ -1506,7 +1506,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List files
+         * @description Newest first, in pages.
+         */
+        get: operations["uploads_list"];
         put?: never;
         /**
          * Upload a file
@@ -4004,6 +4008,10 @@ export interface components {
         };
         /** Format: uuid */
         UploadId: string;
+        UploadList: {
+            next?: components["schemas"]["UploadId"] | null;
+            uploads: components["schemas"]["Upload"][];
+        };
         Usage: {
             /**
              * Format: int64
@@ -11681,6 +11689,68 @@ export interface operations {
             };
             /** @description Nothing with this id exists */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    uploads_list: {
+        parameters: {
+            query?: {
+                /** @description The `next` of the previous page. */
+                before?: components["schemas"]["UploadId"];
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

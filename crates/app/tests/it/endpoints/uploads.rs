@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 on_both_databases! {
     server: download_equals_upload, active_content_is_never_rendered, size_and_name_limits,
-            uploads_are_idempotent, only_uploads_can_be_attached;
+            uploads_are_idempotent, only_uploads_can_be_attached, uploads_are_listed_in_pages;
     database: agent_gets_attachments_as_files, uploads_are_private;
 }
 
@@ -41,6 +41,32 @@ async fn download_equals_upload(api: &TestClient) {
     get(api, made["url"].as_str().unwrap()).await.expect_problem(404, "not_found");
     delete(api, made["url"].as_str().unwrap()).await.expect_problem(404, "not_found");
     upload(api, "empty", "text/plain", "").await.expect_status(201);
+}
+
+async fn uploads_are_listed_in_pages(api: &TestClient) {
+    let mut made = Vec::new();
+    for number in 0..5 {
+        made.push(upload(api, &format!("{number}.txt"), "text/plain", "x").await.expect_status(201));
+    }
+    made.reverse();
+    let (mut listed, mut path) = (Vec::new(), "/api/uploads?limit=2".to_owned());
+    loop {
+        let page = get(api, &path).await.expect_status(200);
+        listed.extend(page["uploads"].as_array().unwrap().clone());
+        // An upload between two pages moves nothing.
+        upload(api, "later.txt", "text/plain", "x").await.expect_status(201);
+        match page["next"].as_str() {
+            Some(next) => path = format!("/api/uploads?limit=2&before={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(listed, made);
+    delete(api, made[0]["url"].as_str().unwrap()).await;
+    let left = get(api, "/api/uploads").await.expect_status(200);
+    assert!(left["uploads"].as_array().unwrap().iter().all(|upload| upload["id"] != made[0]["id"]), "{left}");
+    for bad in ["limit=0", "limit=1001", "before=x"] {
+        get(api, &format!("/api/uploads?{bad}")).await.expect_problem(400, "invalid_request");
+    }
 }
 
 async fn active_content_is_never_rendered(api: &TestClient) {

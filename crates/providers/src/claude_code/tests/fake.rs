@@ -107,7 +107,15 @@ impl ClaudeHarness {
     pub fn request_in(&self, workspace: AgentWorkspace, prompt: &str) -> TurnRequest {
         let history = TurnHistory::from(Vec::new());
         let memory = crate::MemoryHandle::default();
-        TurnRequest { run_id: RunId::generate(), workspace, prompt: prompt.into(), history, session: None, memory }
+        TurnRequest {
+            run_id: RunId::generate(),
+            workspace,
+            prompt: prompt.into(),
+            attachments: Vec::new(),
+            history,
+            session: None,
+            memory,
+        }
     }
 
     /// A request that resumes the session of the fake process.

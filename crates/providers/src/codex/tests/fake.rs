@@ -212,6 +212,7 @@ impl CodexHarness {
             run_id: RunId::generate(),
             workspace: workspace.clone(),
             prompt: prompt.into(),
+            attachments: Vec::new(),
             history: vec![crate::HistoryMessage::new(crate::HistoryAuthor::Person("ann".into()), "before")].into(),
             session,
             memory: crate::MemoryHandle::default(),

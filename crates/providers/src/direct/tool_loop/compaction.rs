@@ -5,7 +5,7 @@
 use crate::{
     TurnEvent,
     direct::{
-        conversation::{ModelMessage, ToolResultContent},
+        conversation::{ModelMessage, ToolResultContent, UserPart},
         xml,
     },
     truncate::truncate_middle,
@@ -123,7 +123,7 @@ impl ContextBudget {
         let most = usize::try_from(limit.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
         let transcript = truncate_middle(&xml::transcript(&messages[..cut]), most * 8 / 10);
         let question = format!("<conversation>\n{transcript}\n</conversation>\n\n{SUMMARY_PROMPT}");
-        self.summary = Some(PendingSummary { question: vec![ModelMessage::User(vec![question])], cut });
+        self.summary = Some(PendingSummary { question: vec![ModelMessage::User(vec![question.into()])], cut });
         true
     }
 
@@ -148,15 +148,18 @@ impl ContextBudget {
             ),
         };
         let is_person = |message: &ModelMessage| matches!(message, ModelMessage::User(_));
-        let mut texts = vec![text];
+        let mut parts = vec![UserPart::Text(text)];
         // The task itself is kept verbatim, however long ago it was given.
         if !messages[cut..].iter().any(is_person)
             && let Some(ModelMessage::User(asked)) = messages[..cut].iter().rev().find(|message| is_person(message))
         {
             let most = usize::try_from(self.limit()).unwrap_or(usize::MAX);
-            texts.extend(asked.iter().map(|text| truncate_middle(text, most / 2)));
+            parts.extend(asked.iter().map(|part| match part {
+                UserPart::Text(text) => UserPart::Text(truncate_middle(text, most / 2)),
+                file => file.clone(),
+            }));
         }
-        messages.splice(..cut, [ModelMessage::User(texts)]);
+        messages.splice(..cut, [ModelMessage::User(parts)]);
         self.notice(&what)
     }
 

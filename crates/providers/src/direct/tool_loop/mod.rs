@@ -13,7 +13,7 @@ mod repeats;
 mod tests;
 
 use super::{
-    conversation::{ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent},
+    conversation::{ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent, UserPart},
     wire::{
         AnswerPiece, ModelStopReason,
         failure::{ModelFailure, ModelFailureKind},
@@ -512,7 +512,7 @@ impl ToolLoop {
             return self.end(TurnEnd::Completed, effects);
         }
         if !steered.is_empty() {
-            self.messages.push(ModelMessage::User(steered));
+            self.messages.push(ModelMessage::User(steered.into_iter().map(UserPart::Text).collect()));
         }
         self.call_model(effects);
     }

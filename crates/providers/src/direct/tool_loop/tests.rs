@@ -372,7 +372,7 @@ fn truncated_and_empty_answers_are_reported() {
 fn long_history(exchanges: usize) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
     for number in 0..exchanges {
-        messages.push(ModelMessage::User(vec![format!("question {number} {}", "x".repeat(3000))]));
+        messages.push(ModelMessage::User(vec![format!("question {number} {}", "x".repeat(3000)).into()]));
         messages.push(ModelMessage::Assistant(vec![AssistantBlock::Text(format!("answer {number}"))]));
     }
     messages.push(ModelMessage::User(vec!["the question now".into()]));
@@ -387,12 +387,13 @@ fn long_conversation_is_replaced_by_a_summary() {
     let [ModelMessage::User(asked)] = test.machine.messages() else {
         panic!("the summary request contains one message")
     };
-    assert!(asked[0].contains("question 0") && !asked[0].contains("the question now"));
+    let asked = asked[0].as_text();
+    assert!(asked.contains("question 0") && !asked.contains("the question now"));
     test.say("They talked.").ends();
     let seen = test.seen();
     assert_eq!(&seen[..3], ["usage 15", "status compacted", "model call"]);
     let messages = test.machine.messages();
-    assert!(matches!(&messages[0], ModelMessage::User(texts) if texts[0].contains("They talked.")));
+    assert!(matches!(&messages[0], ModelMessage::User(texts) if texts[0].as_text().contains("They talked.")));
     assert_eq!(messages.last(), Some(&ModelMessage::User(vec!["the question now".into()])));
     test.say("So.").ends();
     assert_eq!(test.seen().last().unwrap(), "end Completed");
@@ -406,7 +407,7 @@ fn failed_summary_is_replaced_by_a_note() {
     test.fails(ModelFailureKind::ServerError);
     assert_eq!(test.seen(), ["status compacted", "model call", "ask"]);
     let ModelMessage::User(texts) = &test.machine.messages()[0] else { panic!() };
-    assert!(texts[0].contains("earlier messages are left out"));
+    assert!(texts[0].as_text().contains("earlier messages are left out"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{
     AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, set_options, text,
 };
-use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolResult, ToolResultContent};
+use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolResult, ToolResultContent, UserPart};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Map, Value, json};
 use workbench::event_stream::ServerSentEvent;
@@ -58,9 +58,7 @@ fn messages(request: &ModelRequest<'_>) -> Vec<Value> {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in request.messages {
         let (role, content): (&str, Vec<Value>) = match message {
-            ModelMessage::User(texts) => {
-                ("user", texts.iter().filter(|text| has_text(text)).map(|text| text_part(text)).collect())
-            }
+            ModelMessage::User(parts) => ("user", parts.iter().filter_map(user_part).collect()),
             ModelMessage::Assistant(blocks) => {
                 ("assistant", blocks.iter().filter_map(|block| part(block, request)).collect())
             }
@@ -88,6 +86,19 @@ fn has_text(text: &str) -> bool {
 
 fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
+}
+
+fn user_part(part: &UserPart) -> Option<Value> {
+    Some(match part {
+        UserPart::Text(text) => return has_text(text).then(|| text_part(text)),
+        UserPart::Image { media_type, data } => {
+            json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}})
+        }
+        UserPart::Pdf { name, data } => {
+            let source = json!({"type": "base64", "media_type": "application/pdf", "data": data});
+            json!({"type": "document", "title": name, "source": source})
+        }
+    })
 }
 
 fn part(block: &AssistantBlock, request: &ModelRequest<'_>) -> Option<Value> {

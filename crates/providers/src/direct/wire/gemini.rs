@@ -1,7 +1,7 @@
 //! Google's Gemini API, `streamGenerateContent`. <https://ai.google.dev/api/generate-content>
 
 use super::{AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, text};
-use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolResult, ToolResultContent};
+use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolResult, ToolResultContent, UserPart};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Map, Value, json};
 use workbench::event_stream::ServerSentEvent;
@@ -48,9 +48,7 @@ fn generation(request: &ModelRequest<'_>) -> Value {
 fn contents(request: &ModelRequest<'_>) -> Vec<Value> {
     let content = |message: &ModelMessage| {
         let (role, parts): (&str, Vec<Value>) = match message {
-            ModelMessage::User(texts) => {
-                ("user", texts.iter().filter(|text| !text.is_empty()).map(|text| text_part(text)).collect())
-            }
+            ModelMessage::User(parts) => ("user", parts.iter().filter_map(user_part).collect()),
             ModelMessage::Assistant(blocks) => {
                 ("model", blocks.iter().filter_map(|block| part(block, request)).collect())
             }
@@ -63,6 +61,15 @@ fn contents(request: &ModelRequest<'_>) -> Vec<Value> {
 
 fn text_part(text: &str) -> Value {
     json!({"text": text})
+}
+
+fn user_part(part: &UserPart) -> Option<Value> {
+    let inline = |media_type: &str, data: &str| json!({"inlineData": {"mimeType": media_type, "data": data}});
+    match part {
+        UserPart::Text(text) => (!text.is_empty()).then(|| text_part(text)),
+        UserPart::Image { media_type, data } => Some(inline(media_type, data)),
+        UserPart::Pdf { data, .. } => Some(inline("application/pdf", data)),
+    }
 }
 
 fn part(block: &AssistantBlock, request: &ModelRequest<'_>) -> Option<Value> {

@@ -4,7 +4,7 @@
 use super::{
     AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, set_options, text,
 };
-use crate::direct::conversation::{AssistantBlock, ModelMessage, ToolResultContent};
+use crate::direct::conversation::{AssistantBlock, ModelMessage, ToolResultContent, UserPart};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Value, json};
 use workbench::event_stream::ServerSentEvent;
@@ -50,15 +50,7 @@ fn messages(request: &ModelRequest<'_>) -> Vec<Value> {
     }
     for message in request.messages {
         match message {
-            ModelMessage::User(texts) => {
-                let text = texts.join("\n\n");
-                match messages.last_mut().filter(|last| last["role"] == "user" && last["content"].is_string()) {
-                    Some(last) => {
-                        last["content"] = format!("{}\n\n{text}", last["content"].as_str().unwrap_or("")).into()
-                    }
-                    None => messages.push(json!({"role": "user", "content": text})),
-                }
-            }
+            ModelMessage::User(parts) => push_user(&mut messages, user_content(parts)),
             ModelMessage::Assistant(blocks) => messages.push(assistant(blocks, request)),
             ModelMessage::ToolResults(results) => {
                 for answered in results {
@@ -70,7 +62,7 @@ fn messages(request: &ModelRequest<'_>) -> Vec<Value> {
                 let mut parts = vec![json!({"type": "text", "text": "The images in the results above:"})];
                 parts.extend(images);
                 if parts.len() > 1 {
-                    messages.push(json!({"role": "user", "content": parts}));
+                    push_user(&mut messages, parts.into());
                 }
             }
         }
@@ -78,9 +70,47 @@ fn messages(request: &ModelRequest<'_>) -> Vec<Value> {
     messages
 }
 
+/// Text as a string: not every server knows parts.
+fn user_content(parts: &[UserPart]) -> Value {
+    let part = |part: &UserPart| match part {
+        UserPart::Text(text) => json!({"type": "text", "text": text}),
+        UserPart::Image { media_type, data } => image_part(media_type, data),
+        UserPart::Pdf { name, data } => {
+            let data = format!("data:application/pdf;base64,{data}");
+            json!({"type": "file", "file": {"filename": name, "file_data": data}})
+        }
+    };
+    match parts.iter().all(|part| matches!(part, UserPart::Text(_))) {
+        true => parts.iter().map(UserPart::as_text).collect::<Vec<_>>().join("\n\n").into(),
+        false => parts.iter().map(part).collect(),
+    }
+}
+
+fn push_user(messages: &mut Vec<Value>, content: Value) {
+    let Some(last) = messages.last_mut().filter(|last| last["role"] == "user") else {
+        messages.push(json!({"role": "user", "content": content}));
+        return;
+    };
+    last["content"] = match (last["content"].take(), content) {
+        (Value::String(before), Value::String(after)) => format!("{before}\n\n{after}").into(),
+        (before, after) => as_parts(before).into_iter().chain(as_parts(after)).collect(),
+    };
+}
+
+fn as_parts(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({"type": "text", "text": text})],
+    }
+}
+
+fn image_part(media_type: &str, data: &str) -> Value {
+    json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}})
+}
+
 fn image(content: &ToolResultContent) -> Option<Value> {
     let ToolResultContent::Image { media_type, data } = content else { return None };
-    Some(json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}}))
+    Some(image_part(media_type, data))
 }
 
 fn assistant(blocks: &[AssistantBlock], request: &ModelRequest<'_>) -> Value {

@@ -8,7 +8,7 @@ use super::{
     failure::{ModelFailure, ModelFailureKind},
     invalid_json, number, set_options, text,
 };
-use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolResult, ToolResultContent};
+use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolResult, ToolResultContent, UserPart};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -53,9 +53,8 @@ fn input(request: &ModelRequest<'_>) -> Vec<Value> {
     let mut items = Vec::new();
     for message in request.messages {
         match message {
-            ModelMessage::User(texts) => {
-                let parts: Vec<Value> =
-                    texts.iter().filter(|text| !text.is_empty()).map(|text| text_part(text)).collect();
+            ModelMessage::User(parts) => {
+                let parts: Vec<Value> = parts.iter().filter_map(user_part).collect();
                 if !parts.is_empty() {
                     items.push(json!({"type": "message", "role": "user", "content": parts}));
                 }
@@ -69,6 +68,19 @@ fn input(request: &ModelRequest<'_>) -> Vec<Value> {
 
 fn text_part(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
+}
+
+fn user_part(part: &UserPart) -> Option<Value> {
+    match part {
+        UserPart::Text(text) => (!text.is_empty()).then(|| text_part(text)),
+        UserPart::Image { media_type, data } => {
+            Some(json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{data}")}))
+        }
+        UserPart::Pdf { name, data } => {
+            let data = format!("data:application/pdf;base64,{data}");
+            Some(json!({"type": "input_file", "filename": name, "file_data": data}))
+        }
+    }
 }
 
 fn item(block: &AssistantBlock, request: &ModelRequest<'_>) -> Option<Value> {

@@ -148,7 +148,8 @@ fn written_calls_can_be_read() {
     let again = call("read", &[("lines", "[1,2]"), ("path", "a<b>.txt")]);
     assert_eq!(read(&[text]), [XmlPiece::Text("So.\n".into()), again.clone(), again]);
     let ModelMessage::User(told) = &flat[1] else { panic!() };
-    assert_eq!(told[0].matches("</result>").count(), 1, "{}", told[0]);
+    let told = told[0].as_text();
+    assert_eq!(told.matches("</result>").count(), 1, "{told}");
     let offers = [OfferedTool { name: "read".into(), description: "Reads.".into(), schema: json!({}) }];
     assert!(instructions(&offers).contains("\"name\":\"read\"") && instructions(&[]).is_empty());
 }

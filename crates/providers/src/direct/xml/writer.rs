@@ -2,7 +2,7 @@
 
 use super::{CLOSE, INVOKE_CLOSE, OPEN, PARAMETER_CLOSE};
 use crate::direct::{
-    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult},
+    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult, UserPart},
     wire::OfferedTool,
 };
 use serde_json::Value;
@@ -30,11 +30,11 @@ pub fn instructions(tools: &[OfferedTool]) -> String {
 /// Converts calls and results into text.
 pub fn with_calls_as_text(messages: &[ModelMessage]) -> Vec<ModelMessage> {
     let flat = |message: &ModelMessage| match message {
-        ModelMessage::User(texts) => ModelMessage::User(texts.clone()),
+        ModelMessage::User(parts) => ModelMessage::User(parts.clone()),
         ModelMessage::Assistant(blocks) => {
             ModelMessage::Assistant(assistant_text(blocks).into_iter().map(AssistantBlock::Text).collect())
         }
-        ModelMessage::ToolResults(results) => ModelMessage::User(vec![results_text(results)]),
+        ModelMessage::ToolResults(results) => ModelMessage::User(vec![results_text(results).into()]),
     };
     messages.iter().map(flat).collect()
 }
@@ -42,7 +42,9 @@ pub fn with_calls_as_text(messages: &[ModelMessage]) -> Vec<ModelMessage> {
 /// The whole conversation as one text.
 pub fn transcript(messages: &[ModelMessage]) -> String {
     let part = |message: &ModelMessage| match message {
-        ModelMessage::User(texts) => format!("PERSON:\n{}", texts.join("\n")),
+        ModelMessage::User(parts) => {
+            format!("PERSON:\n{}", parts.iter().map(UserPart::as_text).collect::<Vec<_>>().join("\n"))
+        }
         ModelMessage::Assistant(blocks) => format!("YOU:\n{}", assistant_text(blocks).unwrap_or_default()),
         ModelMessage::ToolResults(results) => format!("RESULTS:\n{}", results_text(results)),
     };
