@@ -94,6 +94,7 @@ async fn answer_to(message: &str, data: &Path) -> anyhow::Result<String> {
         mcp_servers: BTreeMap::new(),
         mcp_variables: McpVariables::default(),
         host_tools: HostTools::new(host_tools)?,
+        projects: engine::ProjectServices::without_sandboxes(),
     };
     let database = StoreConfig {
         backend: Backend::Sqlite { file: data.join("greenroom.db") },

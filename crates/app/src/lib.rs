@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod data_folder;
 mod gauges;
+mod machine_sandboxes;
 mod provider_setup;
 mod recorded_launcher;
 pub mod serve;

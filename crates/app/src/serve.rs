@@ -6,7 +6,9 @@ use crate::{
     cli::{doctor, version},
     config::{AppConfig, DatabaseSetting, NodeRole, TlsSetting},
     data_folder::{self, PreparedFolder},
-    gauges, provider_setup,
+    gauges,
+    machine_sandboxes::MachineSandboxes,
+    provider_setup,
     recorded_launcher::RecordedLauncher,
     sign_in, test_hooks,
     tls::{self, CertificateFingerprint},
@@ -350,6 +352,11 @@ fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
         mcp_servers: provider_setup::mcp_servers(config)?,
         mcp_variables: provider_setup::mcp_variables(config),
         host_tools: provider_setup::host_tools()?,
+        projects: engine::ProjectServices {
+            per_workspace: config.limits.projects,
+            ceilings: config.projects.ceilings,
+            sandboxes: Arc::new(MachineSandboxes::new(&config.keeper, &config.store.data_dir)),
+        },
     })
 }
 

@@ -112,6 +112,7 @@ words! {
         Memory = "memory",
         Message = "message",
         Program = "program",
+        Project = "project",
         Proposal = "proposal",
         Request = "request",
         Room = "room",

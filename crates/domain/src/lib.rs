@@ -20,6 +20,7 @@ pub mod owner;
 pub mod permission;
 pub mod position;
 pub mod prices;
+pub mod project;
 pub mod room;
 pub mod run;
 pub mod scope;

@@ -14,6 +14,8 @@ use domain::{
     run::RunError,
 };
 use providers::AgentWorkspace;
+use std::sync::Arc;
+use store::StoreError;
 
 impl Engine {
     /// Checks that the MCP servers that an agent names exist.
@@ -38,15 +40,26 @@ impl Engine {
     ) -> Result<(AgentWorkspace, Vec<RunNotice>), RunError> {
         let AgentWithSkills { agent, folders: skills, servers, mut notices, .. } = skilled;
         let (id, named, owned_by) = (agent.id, agent.clone(), owner.clone());
+        let space = match self.room_space(owner, room_id).await {
+            Ok(space) => Arc::new(space),
+            // A prefetch may ask before the room is stored.
+            Err(StoreError::NotFound) => return Err(RunError::new("no_room", "the room does not exist")),
+            Err(error) => {
+                tracing::error!(room = %room_id, %error, "cannot look up the project of a room");
+                let message = "the room's project could not be read from the database; try again";
+                return Err(RunError::new("unavailable", message));
+            }
+        };
         let created = self.run_blocking(move |engine| {
             let folders = &engine.config().folders;
-            folders.create(room_id, named.id).map_err(|error| folder_error(room_id, named.id, &error))?;
-            let (workspace, home) = (folders.workspace(room_id), folders.agent_home(named.id));
+            folders.create(&space, named.id).map_err(|error| folder_error(room_id, named.id, &error))?;
+            let home = folders.agent_home(named.id);
             Ok(AgentWorkspace {
                 owner: owned_by,
                 room_id,
                 agent: named,
-                folder: workspace,
+                folder: space.folder.clone(),
+                space,
                 home,
                 skills,
                 mcp_servers: Vec::new(),

@@ -32,7 +32,7 @@ impl Folders {
         Self { data: absolute(self.data), shared_workspace: self.shared_workspace.map(absolute) }
     }
 
-    /// The folder in which the agents of a room work.
+    /// The folder of a room without a project.
     pub fn workspace(&self, room: RoomId) -> PathBuf {
         self.shared_workspace.clone().unwrap_or_else(|| self.data.join("rooms").join(room.to_string()))
     }
@@ -47,12 +47,9 @@ impl Folders {
         self.data.join("uploads")
     }
 
-    /// Creates the room's workspace and the agent's home if they do not exist.
-    pub(crate) fn create(&self, room: RoomId, agent: AgentId) -> io::Result<()> {
-        for folder in [self.workspace(room), self.agent_home(agent)] {
-            DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
-        }
-        Ok(())
+    /// Creates a folder and its parents, as far as they are missing.
+    pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
     }
 
     /// The folder of a skill, if one of this name exists.
@@ -111,14 +108,15 @@ mod tests {
         let folders = Folders { data: data.path().join("data"), shared_workspace: None };
         let (room, agent) = (RoomId::generate(), AgentId::generate());
         for _ in 0..2 {
-            folders.create(room, agent).unwrap();
+            Folders::create_private(&folders.workspace(room)).unwrap();
+            Folders::create_private(&folders.agent_home(agent)).unwrap();
         }
         for folder in [folders.workspace(room), folders.agent_home(agent), data.path().join("data/rooms")] {
             assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700, "{}", folder.display());
         }
         fs::write(data.path().join("file"), "").unwrap();
         let blocked = Folders { data: data.path().join("file"), shared_workspace: None };
-        assert!(blocked.create(room, agent).is_err());
+        assert!(Folders::create_private(&blocked.workspace(room)).is_err());
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod queries;
 mod run;
 mod shares;
 mod skills;
+mod spaces;
 mod tape;
 pub mod traces;
 mod turn;
@@ -34,6 +35,7 @@ pub use follow::{EventReader, EventUpdate};
 pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
 pub use queries::Queries;
 pub use shares::WorkspaceLimits;
+pub use spaces::ProjectServices;
 pub use uploads::IncomingUpload;
 pub use work::Worker;
 
@@ -42,6 +44,7 @@ use domain::{limits::Limits, mcp::McpFileServers};
 use providers::{ProviderRegistry, host_tools::HostTools};
 use run::ActiveRuns;
 use shares::{McpTestSlots, StoredBytesCache};
+use spaces::RoomsWithoutProject;
 use std::{sync::Arc, time::Duration};
 use store::Store;
 use tokio::{task::JoinSet, time::timeout};
@@ -73,6 +76,7 @@ pub struct EngineConfig {
     pub mcp_variables: McpVariables,
     /// The tools that every agent gets from this server.
     pub host_tools: HostTools,
+    pub projects: ProjectServices,
 }
 
 /// A cheaply cloned handle; every command is a method on it.
@@ -93,6 +97,7 @@ struct EngineInner {
     inspection_cache: InspectionCache,
     mcp_test_slots: McpTestSlots,
     stored_bytes_cache: StoredBytesCache,
+    rooms_without_project: RoomsWithoutProject,
     /// Work that a command started and that must finish even if the client disconnects.
     background_tasks: TaskTracker,
 }
@@ -114,6 +119,7 @@ impl Engine {
             inspection_cache: InspectionCache::default(),
             mcp_test_slots: McpTestSlots::default(),
             stored_bytes_cache: StoredBytesCache::default(),
+            rooms_without_project: RoomsWithoutProject::default(),
             background_tasks: TaskTracker::new(),
         });
         Self { inner, store }
@@ -176,6 +182,10 @@ impl Engine {
 
     pub(crate) fn stored_bytes_cache(&self) -> &StoredBytesCache {
         &self.inner.stored_bytes_cache
+    }
+
+    pub(crate) fn rooms_without_project(&self) -> &RoomsWithoutProject {
+        &self.inner.rooms_without_project
     }
 
     pub(crate) fn active_runs(&self) -> &ActiveRuns {

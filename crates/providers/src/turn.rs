@@ -9,12 +9,13 @@ use domain::{
     message::ToolCall,
     owner::Owner,
     prices::PriceSource,
+    project::ProjectSpace,
     run::{Receipt, RunError},
     usage::{Cost, Usage},
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{future::Future, path::PathBuf, pin::Pin};
+use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc};
 use tokio::sync::mpsc;
 use workbench::skills::SkillFolder;
 
@@ -113,6 +114,8 @@ pub struct AgentWorkspace {
     pub agent: Agent,
     /// The agent's working directory; exists.
     pub folder: PathBuf,
+    /// Whose folder it is, and the settings of the sandbox around it.
+    pub space: Arc<ProjectSpace>,
     /// The agent's own folder inside the data folder, for the state of its program; exists.
     pub home: PathBuf,
     /// Their digests tell a provider that a program it kept has read older versions.

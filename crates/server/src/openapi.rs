@@ -17,7 +17,7 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::{
-    ids::{AgentId, ApprovalId, EventId, MessageId, ProposalId, RoomId, RunId, TokenId, UploadId},
+    ids::{AgentId, ApprovalId, EventId, MessageId, ProjectId, ProposalId, RoomId, RunId, TokenId, UploadId},
     room::WhenBusy,
     run::RunStatus,
 };
@@ -90,6 +90,7 @@ fn describe_shared(components: &mut Components) {
     register_schema::<AgentId>(components);
     register_schema::<ApprovalId>(components);
     register_schema::<MessageId>(components);
+    register_schema::<ProjectId>(components);
     register_schema::<ProposalId>(components);
     register_schema::<RoomId>(components);
     register_schema::<RunId>(components);

@@ -27,6 +27,7 @@ macro_rules! files {
             "0015_security_log.sql",
             "0016_erasures.sql",
             "0017_stored_bytes.sql",
+            "0018_projects.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -9,4 +9,5 @@ pub mod mcp;
 pub mod outside;
 pub mod process;
 pub mod project_sandbox;
+pub mod sandboxes;
 pub mod skills;

@@ -80,6 +80,7 @@ pub struct AppConfig {
     pub feed: FeedSection,
     pub mcp_server: McpServerSection,
     pub limits: SharesSection,
+    pub projects: ProjectsSection,
     pub runs: RunsSection,
     pub agents: AgentsSection,
     pub claude_code: ClaudeCodeSection,
@@ -182,6 +183,13 @@ pub struct SharesSection {
     pub socket_messages_per_second: NonZeroU32,
     pub socket_message_burst: NonZeroU32,
     pub workspace: engine::WorkspaceLimits,
+    pub projects: usize,
+}
+
+/// `[projects]`: what one project may take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProjectsSection {
+    pub ceilings: domain::project::ProjectCeilings,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -320,6 +328,15 @@ impl AppConfig {
                 workspace: engine::WorkspaceLimits {
                     rooms: from.integer("limits.rooms_per_workspace", 1..=10_000_000)?,
                     stored_bytes: from.integer("limits.stored_bytes_per_workspace", 1 << 20..=1_000_000_000_000_000)?,
+                },
+                projects: from.integer("limits.projects_per_workspace", 1..=100_000)?,
+            },
+            projects: ProjectsSection {
+                ceilings: domain::project::ProjectCeilings {
+                    disk_bytes: from.integer("projects.disk_bytes", 1 << 20..=1_000_000_000_000_000)?,
+                    files: from.integer("projects.files", 1..=1_000_000_000)?,
+                    memory_bytes: from.integer("projects.memory_bytes", 64 << 20..=1_000_000_000_000)?,
+                    processes: from.integer("projects.processes", 8..=1_000_000)?,
                 },
             },
             runs: RunsSection {

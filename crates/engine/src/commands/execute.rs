@@ -57,7 +57,10 @@ impl Engine {
                 self.check_room_limit(owner).await?;
                 let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
                 let new = NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::default() };
-                new_room_prelude(actor, new, std::slice::from_ref(&agent))
+                let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent));
+                // The prefetch asks before the room is stored.
+                self.rooms_without_project().add(owner, room.id);
+                (room, prelude)
             }
         };
         check_post(&post)?;

@@ -30,12 +30,13 @@ impl Engine {
     ) -> Result<WorkspaceEntry, EngineError> {
         let owner = actor.require(Permission::Read)?;
         self.store().room(owner, room).await?;
-        let folders = &self.config().folders;
-        if folders.shared_workspace.is_some() && !actor.may(Permission::Operate) {
+        let space = self.room_space(owner, room).await?;
+        let is_shared = self.config().folders.shared_workspace.is_some() && space.key.project_id().is_none();
+        if is_shared && !actor.may(Permission::Operate) {
             let why = "the rooms of this server share a folder of the operator; only the operator can read it here";
             return Err(EngineError::OperatorOnly(why.into()));
         }
-        let (workspace, path) = (folders.workspace(room), plain_path(path)?.to_owned());
+        let (workspace, path) = (space.folder, plain_path(path)?.to_owned());
         let read = tokio::task::spawn_blocking(move || read_entry(&workspace, &path));
         read.await?
     }

@@ -78,7 +78,7 @@ impl Engine {
                 "the .mcp.json in the room's folder has changed; review it again and send its new digest".to_owned(),
             ));
         }
-        let folder = self.config().folders.workspace(room);
+        let folder = self.room_folder(owner, room).await?;
         let record = self.store().trust_file(actor, room, folder_key(&folder), &seen).await?;
         let trusted = WorkspaceMcpFile { state: WorkspaceMcpFileState::Trusted(record.trusted_at), ..file };
         Ok(self.trust_view(owner, &trusted))
@@ -87,7 +87,7 @@ impl Engine {
     pub async fn distrust_mcp_file(&self, actor: &Actor, room: RoomId) -> Result<(), EngineError> {
         let owner = actor.require(Permission::ManageMcpServers)?;
         self.store().room(owner, room).await?;
-        let folder = self.config().folders.workspace(room);
+        let folder = self.room_folder(owner, room).await?;
         Ok(self.store().distrust_file(actor, room, folder_key(&folder)).await?)
     }
 

@@ -17,6 +17,7 @@ mod mcp_servers;
 mod mcp_trust;
 mod mcp_views;
 mod post;
+mod projects;
 mod rooms;
 mod signal;
 mod skill_training;
@@ -45,6 +46,7 @@ pub use mcp_views::{
     McpServerView, McpStateView, McpStatusView, McpTestView, McpToolView,
 };
 pub use post::{NewPost, PostResult, RunRef};
+pub use projects::{IsolatedProject, NewProject, ProjectPatch};
 pub use rooms::{NewRoom, RoomPatch};
 pub use skill_training::{NewRating, ProposalSource};
 pub use skills::{CheckedSkill, ComparedVersion, SkillRevision, check_document, check_spec};

@@ -11,6 +11,7 @@ use domain::{
     name::Name,
     owner::Owner,
     permission::Permission,
+    project::SpaceKey,
     room::{MAX_AGENTS, Room, RoomPolicy},
     time::Timestamp,
 };
@@ -48,6 +49,7 @@ impl Engine {
             return Ok(self.store().room(owner, room.parse().map_err(|_| EngineError::KeyConflict)?).await?);
         }
         self.check_room_limit(owner).await?;
+        self.check_project_of_room(owner, new.project_id).await?;
         let agents = self.find_agents(owner, &new.agents).await?;
         let (room, prelude) = new_room_prelude(actor, new, &agents);
         let CommitPrelude { events, mut changes } = prelude;
@@ -58,6 +60,9 @@ impl Engine {
         }
         match self.store().commit(Commit { room_id: room.id, guard: Guard::None, events, changes }).await {
             Ok(_) => {
+                if room.project_id.is_none() {
+                    self.rooms_without_project().add(owner, room.id);
+                }
                 self.prepare_agents(owner, room.id, &agents.iter().collect::<Vec<_>>()).await;
                 Ok(self.store().room(owner, room.id).await?)
             }
@@ -112,7 +117,9 @@ impl Engine {
     ) -> Result<(), EngineError> {
         actor.require(Permission::Post)?;
         self.cancel_room(actor, room).await?;
-        Ok(self.store().delete_room(actor, room, attempt).await?)
+        self.store().delete_room(actor, room, attempt).await?;
+        self.config().projects.sandboxes.stop(SpaceKey::Room(room)).await;
+        Ok(())
     }
 
     /// Deletes a room after cancelling its runs, and erases it without the grace period. It may be deleted already.
@@ -127,7 +134,9 @@ impl Engine {
             Ok(_) | Err(EngineError::NotFound) => {}
             Err(error) => return Err(error),
         }
-        Ok(self.store().purge_room(actor, room, attempt).await?)
+        self.store().purge_room(actor, room, attempt).await?;
+        self.config().projects.sandboxes.stop(SpaceKey::Room(room)).await;
+        Ok(())
     }
 
     pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, EngineError> {

@@ -1,8 +1,12 @@
-//! Removes what an erased room or agent has on disk: its folder, its uploads, and the files in which agents' programs keep
+//! Removes what an erased room, agent or project has on disk: its folder, its uploads, and the files in which agents' programs keep
 //! their conversations. Links are removed and not followed (invariant 18).
 
 use crate::{Engine, Folders, mcp_servers::folder_key};
-use domain::{hex, ids::RoomId, owner::Owner};
+use domain::{
+    hex,
+    ids::{ProjectId, RoomId},
+    owner::Owner,
+};
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 use store::{ErasedFiles, ErasedObject, StoreError};
@@ -21,6 +25,17 @@ impl Engine {
         match folders.shared_workspace {
             Some(_) => Ok(()),
             None => self.store().erase_trust(owner, folder_key(&folders.workspace(room))).await,
+        }
+    }
+
+    /// Removes the trust in the `.mcp.json` of a project's folder.
+    pub(super) async fn forget_project_trust(&self, owner: &Owner, project: ProjectId) -> Result<(), StoreError> {
+        match self.store().any_project(owner, project).await? {
+            Some(project) => {
+                let folder = self.config().folders.project_folder(&project);
+                self.store().erase_trust(owner, folder_key(&folder)).await
+            }
+            None => Ok(()),
         }
     }
 
@@ -46,6 +61,8 @@ fn remove(folders: &Folders, object: ErasedObject, files: &ErasedFiles) -> Resul
     let data = Root::open(&folders.data)?;
     match object {
         ErasedObject::Agent(agent) => remove_if_there(&data, &Path::new("agents").join(agent.to_string())),
+        // An existing folder of the machine is not the server's: it stays.
+        ErasedObject::Project(project) => remove_if_there(&data, &Path::new("projects").join(project.to_string())),
         ErasedObject::Room(room) => {
             remove_if_there(&data, &Path::new("rooms").join(room.to_string()))?;
             for upload in &files.uploads {

@@ -1,4 +1,4 @@
-//! Erases deleted rooms and agents when their grace period is over, or at once if they were purged (invariant 30): their
+//! Erases deleted rooms, agents and projects when their grace period is over, or at once if they were purged (invariant 30): their
 //! rows in small steps, then their files. Every server does it; a step that another has done is no harm.
 //!
 //! `files` removes what is on disk.
@@ -103,8 +103,10 @@ impl Eraser {
     async fn erase(&self, erasure: &Erasure) -> Result<bool, StoreError> {
         let store = self.engine.store();
         let files = store.find_erased_files(erasure).await?;
-        if let ErasedObject::Room(room) = erasure.object {
-            self.engine.forget_trust(&erasure.owner, room).await?;
+        match erasure.object {
+            ErasedObject::Room(room) => self.engine.forget_trust(&erasure.owner, room).await?,
+            ErasedObject::Project(project) => self.engine.forget_project_trust(&erasure.owner, project).await?,
+            ErasedObject::Agent(_) => {}
         }
         loop {
             match store.erase_rows(erasure, &files).await? {

@@ -174,7 +174,10 @@ impl Engine {
             layers.push(McpTierServers { tier: McpTier::Project, servers: servers.collect() });
         }
         let merged = merge(layers);
-        let workspace = room.map(|room| self.config().folders.workspace(room));
+        let workspace = match room {
+            Some(room) => Some(self.room_folder(owner, room).await?),
+            None => None,
+        };
         let is_trusted = project.as_ref().is_some_and(WorkspaceMcpFile::is_trusted);
         let mut servers: Vec<ResolvedServer> = Vec::new();
         for effective in merged.in_use.into_iter().chain(merged.disabled) {
@@ -229,7 +232,7 @@ impl Engine {
         owner: &Owner,
         room: RoomId,
     ) -> Result<WorkspaceMcpFile, store::StoreError> {
-        let folder = self.config().folders.workspace(room);
+        let folder = self.room_folder(owner, room).await?;
         let path = folder.clone();
         let read = tokio::task::spawn_blocking(move || mcp_file::read(&path)).await;
         let read = read.unwrap_or_else(|error| Err(error.to_string()));

@@ -89,7 +89,7 @@ impl SignalInbox {
             SignalBody::Steer { message_id } => {
                 let Claim { owner, room_id, .. } = &self.claim;
                 let message = self.engine.store().message(owner, *room_id, message_id).await?;
-                let folder = self.engine.config().folders.workspace(*room_id);
+                let folder = self.engine.room_folder(owner, *room_id).await?;
                 let text = self.engine.place_attachments(owner, &folder, &message).await.ok();
                 RunRequest::Steer { message, text }
             }

@@ -262,6 +262,7 @@ mod tests {
             mcp_servers: BTreeMap::new(),
             mcp_variables: McpVariables::default(),
             host_tools: HostTools::new(Vec::new()).unwrap(),
+            projects: crate::ProjectServices::without_sandboxes(),
         };
         let mcp = McpManager::new(Supervisor::new("none".into()), McpClientSettings::new(database.folder().to_owned()));
         Engine::new(store, ProviderRegistry::new([]), mcp, config)

@@ -206,6 +206,7 @@ impl EngineHarness {
             mcp_servers: BTreeMap::from([("files".to_owned(), Ok(McpServerConfig::new(files)))]),
             mcp_variables: engine::McpVariables::default(),
             host_tools: HostTools::new(host_tools::tools::all()).unwrap(),
+            projects: engine::ProjectServices::without_sandboxes(),
         };
         change(&mut config);
         let mcp = McpManager::new(Supervisor::new("none".into()), McpClientSettings::new(database.folder().to_owned()));

@@ -40,7 +40,12 @@ pub fn workspace(folder: &Path) -> AgentWorkspace {
         owner: domain::owner::Owner::local(),
         room_id: RoomId::generate(),
         agent: Agent { id: AgentId::generate(), spec, created_at: created, updated_at: created },
-        folder: workplace,
+        folder: workplace.clone(),
+        space: std::sync::Arc::new(domain::project::ProjectSpace::scratch(
+            domain::owner::Owner::local(),
+            RoomId::generate(),
+            workplace,
+        )),
         home,
         skills: Vec::new(),
         mcp_servers: Vec::new(),

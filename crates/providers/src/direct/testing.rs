@@ -253,6 +253,11 @@ pub fn workspace(servers: &[&str]) -> AgentWorkspace {
         room_id: RoomId::generate(),
         agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
         folder: ".".into(),
+        space: std::sync::Arc::new(domain::project::ProjectSpace::scratch(
+            domain::owner::Owner::local(),
+            RoomId::generate(),
+            ".".into(),
+        )),
         home: ".".into(),
         skills: Vec::new(),
         mcp_servers: servers.iter().map(server).collect(),

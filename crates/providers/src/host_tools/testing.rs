@@ -21,6 +21,11 @@ pub fn workspace_with(tools: impl IntoIterator<Item = Arc<dyn HostTool>>) -> Age
         room_id: RoomId::generate(),
         agent: Agent { id: AgentId::generate(), spec, created_at: created, updated_at: created },
         folder: ".".into(),
+        space: std::sync::Arc::new(domain::project::ProjectSpace::scratch(
+            domain::owner::Owner::local(),
+            RoomId::generate(),
+            ".".into(),
+        )),
         home: ".".into(),
         skills: Vec::new(),
         mcp_servers: Vec::new(),

@@ -16,6 +16,7 @@ pub mod mcp_servers;
 pub mod mcp_servers_live;
 pub mod mcp_trust;
 pub mod messages;
+pub mod projects;
 pub mod providers;
 pub mod remembered_tools;
 pub mod rooms;
@@ -80,6 +81,10 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(mcp_servers_live::tools))
         .add(Needs(ManageMcpServers), routes!(mcp_servers_live::call))
         .add(Needs(ManageMcpServers), routes!(mcp_servers_live::logs))
+        .add(Needs(Read), routes!(projects::list))
+        .add(Needs(Post), routes!(projects::create))
+        .add(Needs(Read), routes!(projects::show))
+        .add(Needs(Post), routes!(projects::change, projects::delete))
         .add(Needs(Read), routes!(rooms::list))
         .add(Needs(Post), routes!(rooms::create))
         .add(Needs(Read), routes!(rooms::show))

@@ -41,6 +41,7 @@ pub struct RoomSpec {
     /// The agents answer in this order.
     #[serde(default)]
     agents: Vec<AgentId>,
+    /// The project in whose folder the agents work; it stays the same. Without one the room has a folder of its own.
     #[serde(default)]
     project_id: Option<ProjectId>,
     #[serde(default)]
@@ -56,10 +57,8 @@ pub async fn create(
     key: IdempotencyKey,
     JsonBody(spec, fingerprint): JsonBody<RoomSpec>,
 ) -> Result<(StatusCode, Json<RoomSummary>), Problem> {
-    if spec.project_id.is_some() {
-        return Err(Problem::invalid("project_id: this server has no projects yet; leave it out."));
-    }
-    let new = NewRoom { name: spec.name, agents: spec.agents, project_id: None, policy: spec.policy };
+    let RoomSpec { name, agents, project_id, policy } = spec;
+    let new = NewRoom { name, agents, project_id, policy };
     let room = app.engine.create_room(&caller, new, attempt(key, fingerprint).as_ref()).await?;
     Ok((StatusCode::CREATED, Json(app.engine.queries().room_summary(&caller.workspace, room.id).await?)))
 }

@@ -178,6 +178,7 @@ pub fn engine_on(store: Store, folder: &Path) -> Engine {
         mcp_servers: std::collections::BTreeMap::new(),
         mcp_variables: engine::McpVariables::default(),
         host_tools: providers::host_tools::HostTools::default(),
+        projects: engine::ProjectServices::without_sandboxes(),
     };
     let mcp = workbench::mcp::McpManager::new(
         workbench::process::Supervisor::new("greenroom".into()),

@@ -16,6 +16,7 @@ pub(crate) mod memory;
 pub(crate) mod messages;
 pub(crate) mod operator_sessions;
 mod owned;
+pub(crate) mod projects;
 pub(crate) mod provider_sessions;
 pub(crate) mod rooms;
 pub(crate) mod runs;

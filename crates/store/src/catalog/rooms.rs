@@ -1,6 +1,6 @@
 //! Rooms and their participants.
 
-use super::owned::Delete;
+use super::{owned::Delete, projects};
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, IdempotentRequest, Refusal, Statement},
@@ -129,8 +129,8 @@ impl RoomRow {
     }
 }
 
-/// Creates a room with an empty journal.
-pub(crate) fn create(context: &ChangeContext, owner: &Owner, room: &Room) -> Result<[Statement; 2]> {
+/// Creates a room with an empty journal, in its project.
+pub(crate) fn create(context: &ChangeContext, owner: &Owner, room: &Room) -> Result<Vec<Statement>> {
     let row = Statement::new(
         "INSERT INTO rooms (id, owner, name, policy, project_id, created_at, updated_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $6)",
@@ -141,7 +141,9 @@ pub(crate) fn create(context: &ChangeContext, owner: &Owner, room: &Room) -> Res
     .with(serde_json::to_string(&room.policy)?)
     .with(room.project_id.map(|id| id.0))
     .with(context.now.as_millis());
-    Ok([row, Statement::new("INSERT INTO journals (room_id, head) VALUES ($1, 0)").with(room.id.0)])
+    let journal = Statement::new("INSERT INTO journals (room_id, head) VALUES ($1, 0)").with(room.id.0);
+    let project = room.project_id.map(|project| projects::hold(owner, project));
+    Ok(project.into_iter().chain([row, journal]).collect())
 }
 
 pub(crate) fn update(

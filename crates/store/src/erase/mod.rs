@@ -1,10 +1,11 @@
-//! Erases what was deleted (invariant 30): a deleted room or agent is a row of `erasures` from its delete until nothing of
+//! Erases what was deleted (invariant 30): a deleted room, agent or project is a row of `erasures` from its delete until nothing of
 //! it is left. Rows are erased in small transactions that can be repeated, so a crash or a second server does no harm.
 //!
-//! This module must not know files: it tells the engine which there are. Start at [`Store::due_erasures`]; `rooms` and
-//! `agents` hold the statements, `space` returns the space to the file system.
+//! This module must not know files: it tells the engine which there are. Start at [`Store::due_erasures`]; `rooms`,
+//! `agents` and `projects` hold the statements, `space` returns the space to the file system.
 
 mod agents;
+mod projects;
 mod rooms;
 mod space;
 
@@ -18,7 +19,7 @@ use crate::{
 use domain::{
     actor::Actor,
     audit::{AuditAction, AuditEntry, AuditedObject},
-    ids::{AgentId, RoomId, UploadId},
+    ids::{AgentId, ProjectId, RoomId, UploadId},
     name::Name,
     owner::Owner,
     time::Timestamp,
@@ -37,6 +38,7 @@ const TOKENS_PER_BATCH: i64 = 500;
 pub enum ErasedObject {
     Room(RoomId),
     Agent(AgentId),
+    Project(ProjectId),
 }
 
 impl ErasedObject {
@@ -44,6 +46,7 @@ impl ErasedObject {
         match self {
             Self::Room(_) => "room",
             Self::Agent(_) => "agent",
+            Self::Project(_) => "project",
         }
     }
 
@@ -51,6 +54,7 @@ impl ErasedObject {
         match self {
             Self::Room(room) => room.0,
             Self::Agent(agent) => agent.0,
+            Self::Project(project) => project.0,
         }
     }
 
@@ -58,6 +62,7 @@ impl ErasedObject {
         match self {
             Self::Room(_) => AuditedObject::Room,
             Self::Agent(_) => AuditedObject::Agent,
+            Self::Project(_) => AuditedObject::Project,
         }
     }
 }
@@ -108,6 +113,7 @@ impl TryFrom<ErasureRow> for Erasure {
         let object = match row.kind.as_str() {
             "room" => ErasedObject::Room(RoomId(row.id)),
             "agent" => ErasedObject::Agent(AgentId(row.id)),
+            "project" => ErasedObject::Project(ProjectId(row.id)),
             other => return Err(StoreError::unreadable(format!("the kind {other:?} of an erasure"))),
         };
         let owner = Name::parse(&row.owner).map_err(|error| StoreError::unreadable("a name").caused_by(error))?;
@@ -172,7 +178,7 @@ impl Store {
         }
         let files = match erasure.object {
             ErasedObject::Room(room) => self.files_of_room(&erasure.owner, room).await?,
-            ErasedObject::Agent(_) => ErasedFiles::default(),
+            ErasedObject::Agent(_) | ErasedObject::Project(_) => ErasedFiles::default(),
         };
         let json = serde_json::to_string(&files)?;
         writing!(self.database(), |transaction| {
@@ -190,6 +196,7 @@ impl Store {
         match erasure.object {
             ErasedObject::Room(room) => self.erase_room_rows(&erasure.owner, room, files).await,
             ErasedObject::Agent(agent) => self.erase_agent_rows(&erasure.owner, agent).await,
+            ErasedObject::Project(project) => self.erase_project_rows(&erasure.owner, project).await,
         }
     }
 

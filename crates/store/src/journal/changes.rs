@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<Vec<Statement>> {
     Ok(match change {
-        RowChange::CreateRoom { owner, room } => rooms::create(context, owner, room)?.into(),
+        RowChange::CreateRoom { owner, room } => rooms::create(context, owner, room)?,
         RowChange::UpdateRoom { owner, name, policy } => {
             vec![rooms::update(context, owner, name.as_ref(), policy.as_ref())?]
         }

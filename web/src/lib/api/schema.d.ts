@@ -581,6 +581,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List projects
+         * @description Newest first.
+         */
+        get: operations["projects_list"];
+        put?: never;
+        /**
+         * Create a project
+         * @description Rooms of the project share its folder and its sandbox. Without a sandbox that works on this machine nothing is created,
+         *     and the error says what to do; a weaker one than `auto` would choose is used only by name, by the operator.
+         */
+        post: operations["projects_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a project */
+        get: operations["projects_show"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a project
+         * @description Its rooms are deleted with it: their runs are stopped, then its sandbox. Everything is hidden at once, and erased after
+         *     a grace period: files, rooms, messages. An existing folder of the machine is left as it is.
+         */
+        delete: operations["projects_delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Update a project
+         * @description Fields in the body are replaced, all others stay. A change of sandbox, network or limits stops the sandbox with
+         *     everything that runs in it; the next command starts it with the new settings.
+         */
+        patch: operations["projects_change"];
+        trace?: never;
+    };
     "/api/providers": {
         parameters: {
             query?: never;
@@ -1744,6 +1796,11 @@ export interface components {
             /** @description Always true; an error is a problem with its status. */
             success: boolean;
         };
+        /**
+         * @description The name of a host, in lower case, or `*.` and a name.
+         * @example pypi.org
+         */
+        AllowedHost: string;
         Answer: {
             decision: components["schemas"]["Choice"];
             /** @description Replaces the tool's input. For a question: the answer, such as `{"answer": "…"}`. */
@@ -2121,6 +2178,8 @@ export interface components {
             remembered: boolean;
             verdict: components["schemas"]["ToolVerdict"];
         };
+        /** @enum {string} */
+        EnforcementLevel: "full" | "partial" | "none";
         /** @example 7c9e6f2a */
         Epoch: string;
         ErrorReportedData: {
@@ -2765,6 +2824,14 @@ export interface components {
             room_name: string;
             workspace: string;
         };
+        /** @description What the commands of a project may reach outside of their own loopback. Nothing by default. */
+        NetworkAccess: {
+            /**
+             * @description Names of hosts, such as `pypi.org`, or `*.example.com` for all names below one.
+             * @default []
+             */
+            allow: components["schemas"]["AllowedHost"][];
+        };
         NewBudget: {
             /**
              * Format: uuid
@@ -2914,8 +2981,96 @@ export interface components {
             /** @example about:blank */
             type: string;
         };
+        Project: components["schemas"]["ProjectSettings"] & {
+            created_at: components["schemas"]["Timestamp"];
+            /** @description An existing folder of this machine, as an absolute path; `null` for a folder that Greenroom manages. */
+            folder?: string | null;
+            id: components["schemas"]["ProjectId"];
+            name: components["schemas"]["Name"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        ProjectChange: {
+            limits?: components["schemas"]["ProjectLimits"] | null;
+            name?: components["schemas"]["Name"] | null;
+            network?: components["schemas"]["NetworkAccess"] | null;
+            sandbox?: components["schemas"]["SandboxChoice"] | null;
+        };
         /** Format: uuid */
         ProjectId: string;
+        /** @description What the sandbox of a project enforces. */
+        ProjectIsolation: {
+            /** @description The disk space is limited. */
+            disk: components["schemas"]["EnforcementLevel"];
+            /** @description Files outside of the project cannot be read or changed. */
+            file: components["schemas"]["EnforcementLevel"];
+            /** @description The memory of all processes together is limited. */
+            memory: components["schemas"]["EnforcementLevel"];
+            /** @description Nothing outside of the sandbox can be reached, but the allowed hosts. */
+            network: components["schemas"]["EnforcementLevel"];
+            /** @description The number of processes is limited. */
+            pids: components["schemas"]["EnforcementLevel"];
+            /** @description Other processes cannot be seen, signaled or read. */
+            process: components["schemas"]["EnforcementLevel"];
+            tier: components["schemas"]["SandboxTier"];
+            /** @description What is not enforced, in sentences for people. */
+            warnings: string[];
+        };
+        /** @description Limits of one project. The server's are the ceiling; unset limits are the server's. */
+        ProjectLimits: {
+            /**
+             * Format: int64
+             * @description The maximum number of bytes of all files together.
+             * @default null
+             */
+            disk_bytes: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of files and folders.
+             * @default null
+             */
+            files: number | null;
+            /**
+             * Format: int64
+             * @description The maximum memory of all processes together. Needs a delegated cgroup, see `isolation.memory`.
+             * @default null
+             */
+            memory_bytes: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of processes and threads.
+             * @default null
+             */
+            processes: number | null;
+        };
+        ProjectList: {
+            projects: components["schemas"]["ProjectView"][];
+        };
+        /** @description What can be changed after a project is created. Missing fields have defaults. */
+        ProjectSettings: {
+            /** @default {} */
+            limits: components["schemas"]["ProjectLimits"];
+            /**
+             * @default {
+             *       "allow": []
+             *     }
+             */
+            network: components["schemas"]["NetworkAccess"];
+            /** @default auto */
+            sandbox: components["schemas"]["SandboxChoice"];
+        };
+        ProjectSpec: {
+            /** @description The absolute path of an existing folder of this machine, for the operator. Without it the server creates a folder. */
+            folder?: string | null;
+            limits?: components["schemas"]["ProjectLimits"];
+            name: components["schemas"]["Name"];
+            network?: components["schemas"]["NetworkAccess"];
+            sandbox?: components["schemas"]["SandboxChoice"];
+        };
+        ProjectView: components["schemas"]["Project"] & {
+            isolation?: components["schemas"]["ProjectIsolation"] | null;
+            /** @description Why no sandbox works, and what to do. */
+            isolation_error?: string | null;
+        };
         Proposal: {
             /** Format: int32 */
             accepted_version?: number | null;
@@ -3275,6 +3430,16 @@ export interface components {
          * @enum {string}
          */
         RunTools: "after" | "while_streaming";
+        /**
+         * @description Which sandbox a project uses.
+         * @enum {string}
+         */
+        SandboxChoice: "auto" | "native" | "docker" | "landlock" | "none";
+        /**
+         * @description Ordered from strong to weak.
+         * @enum {string}
+         */
+        SandboxTier: "native" | "docker" | "landlock" | "none";
         /**
          * @description One use of a token.
          * @enum {string}
@@ -6842,6 +7007,377 @@ export interface operations {
             /** @description The server failed; see `failure` */
             502: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    projects_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectList"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    projects_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectSpec"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectView"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No sandbox works, the folder is unsuitable, or there are too many projects */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    projects_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectView"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    projects_delete: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Erase it without waiting for the grace period (`store.erase_after_seconds`). For owners and admins. What is deleted
+                 *     already can be purged too.
+                 */
+                purge?: boolean;
+            };
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    projects_change: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectChange"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectView"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {

@@ -66,6 +66,7 @@ mod mcp_tools;
 mod mentions;
 mod openapi;
 mod paused;
+mod projects;
 mod providers;
 mod readme;
 mod reconnect;

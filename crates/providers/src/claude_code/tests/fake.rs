@@ -85,7 +85,12 @@ impl ClaudeHarness {
                 created_at: Timestamp::default(),
                 updated_at: Timestamp::default(),
             },
-            folder: workplace,
+            folder: workplace.clone(),
+            space: std::sync::Arc::new(domain::project::ProjectSpace::scratch(
+                domain::owner::Owner::local(),
+                RoomId::generate(),
+                workplace,
+            )),
             home,
             skills: Vec::new(),
             mcp_servers: Vec::new(),

@@ -49,6 +49,11 @@ pub fn workspace(home: &Path) -> AgentWorkspace {
         room_id: RoomId::generate(),
         agent: Agent { id: AgentId::generate(), spec, created_at: now, updated_at: now },
         folder: home.join("workplace"),
+        space: std::sync::Arc::new(domain::project::ProjectSpace::scratch(
+            domain::owner::Owner::local(),
+            RoomId::generate(),
+            home.join("workplace"),
+        )),
         home: home.to_owned(),
         skills: Vec::new(),
         mcp_servers: Vec::new(),
