@@ -251,8 +251,13 @@ impl TurnMachine {
         let ProviderEvent { event, mut raw } = reported;
         // Output after the stop request is not part of the answer; tool results, token usage and the session still
         // count.
-        let still_counts =
-            matches!(event, TurnEvent::ToolResult { .. } | TurnEvent::Usage { .. } | TurnEvent::Session { .. });
+        let still_counts = matches!(
+            event,
+            TurnEvent::ToolResult { .. }
+                | TurnEvent::Usage { .. }
+                | TurnEvent::EstimatedUsage { .. }
+                | TurnEvent::Session { .. }
+        );
         if self.is_stopping() && !still_counts {
             return;
         }

@@ -430,6 +430,20 @@ fn usage_is_priced_by_the_table_and_unknown_models_have_no_cost() {
 }
 
 #[test]
+fn an_estimate_after_a_stop_is_priced_and_marked() {
+    let usage = Usage { input_tokens: 1_000, output_tokens: 10, ..Usage::default() };
+    let report = TurnEvent::EstimatedUsage { usage, model: Some("claude-sonnet-4-5".into()) };
+    let test = TurnTest::new().stop(TurnStopReason::Cancelled).report(report).end(TurnEnd::Stopped);
+    let reported = test.event_bodies().into_iter().find_map(|body| match body {
+        EventBody::UsageReported(reported) => Some(reported),
+        _ => None,
+    });
+    let reported = reported.unwrap();
+    assert!(reported.is_estimated && reported.usage == usage);
+    assert_eq!(test.machine.answer().cost.unwrap().as_nanos(), 1_000 * 3_000 + 10 * 15_000);
+}
+
+#[test]
 fn a_restored_machine_closes_open_items() {
     let id = MessageId::generate();
     let events: Vec<EventBody> = vec![
