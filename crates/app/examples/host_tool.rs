@@ -117,10 +117,10 @@ async fn answer_to(message: &str, data: &Path) -> anyhow::Result<String> {
         name: Name::parse("A room")?,
         agents: vec![agent.id],
         project_id: None,
-        policy: RoomPolicy::default(),
+        policy: RoomPolicy::for_new_room(),
     };
     let room = engine.create_room(&me, room, None).await?.id;
-    let post = NewPost { text: message.to_owned(), when_busy: None, attachments: Vec::new(), mentions: Vec::new() };
+    let post = NewPost::new(message);
     let run = engine.post(&me, room, post, None).await?.runs.first().context("the agent answers")?.id;
     engine.wait_for_end(&me, run, ANSWER_TIMEOUT).await?;
     let history = store.history(&me.workspace, room, 0, None, 10).await?;

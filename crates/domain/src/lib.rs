@@ -26,6 +26,7 @@ pub mod run;
 pub mod scope;
 pub mod signal;
 pub mod skill;
+pub mod tape;
 pub mod time;
 pub mod timeline;
 pub mod upload;

@@ -19,6 +19,7 @@ mod shares;
 mod skills;
 mod spaces;
 mod tape;
+mod tape_commit;
 pub mod traces;
 mod turn;
 mod uploads;

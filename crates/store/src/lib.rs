@@ -38,7 +38,7 @@ pub use catalog::{
     skill_training::{NewProposal, NewRound},
     skill_uses::{SkillStats, SkillUse},
     skills::{SkillChange, SkillVersion},
-    tapes::TapeRecord,
+    tapes::{CellRun, TapeRecord},
     tokens::{MAX_TOKENS, NewToken, TokenRecord},
     tools::RememberedTool,
     usage::{UsageGrouping, UsageQuery, UsageRow, UsageTotals},

@@ -28,6 +28,7 @@ macro_rules! files {
             "0016_erasures.sql",
             "0017_stored_bytes.sql",
             "0018_projects.sql",
+            "0019_paused_rooms.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

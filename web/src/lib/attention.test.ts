@@ -4,7 +4,7 @@ import { attentionIn } from './attention'
 import { summaryOf } from './room-list'
 
 const at = '2026-01-01T00:00:00Z'
-const idle: RoomSummary = summaryOf({ id: 'r', name: 'Lobby', agents: [], policy: { when_busy: 'enqueue' }, head: 1, created_at: at, updated_at: at })
+const idle: RoomSummary = summaryOf({ id: 'r', name: 'Lobby', agents: [], policy: { when_busy: 'enqueue' } as RoomSummary['policy'], head: 1, created_at: at, updated_at: at })
 const busy = { ...idle, busy: true }
 const answer = { seq: 2, author: { kind: 'agent' as const, id: 'a', name: 'Reviewer' }, text: 'Done.', created_at: at }
 

@@ -4,7 +4,7 @@ import { applyToRooms, newestOf, summaryOf } from './room-list'
 
 function room(id: string, minute: number, more: Partial<RoomSummary> = {}): RoomSummary {
   const at = `2026-01-01T00:0${minute}:00Z`
-  return { ...summaryOf({ id, name: id, agents: [], policy: { when_busy: 'enqueue' }, head: minute, created_at: at, updated_at: at }), ...more }
+  return { ...summaryOf({ id, name: id, agents: [], policy: { when_busy: 'enqueue' } as RoomSummary['policy'], head: minute, created_at: at, updated_at: at }), ...more }
 }
 
 const ids = (rooms: readonly RoomSummary[]): string[] => rooms.map(({ id }) => id)

@@ -8,6 +8,7 @@ use crate::{
     name::Name,
     room::WhenBusy,
     run::{Receipt, RunError},
+    tape::{TapeCell, TapeChange},
     time::Timestamp,
     usage::{Cost, Usage},
 };
@@ -145,6 +146,39 @@ pub struct MessagePosted {
 pub struct TapePlanned {
     /// The agents that answer, in this order.
     pub cells: Vec<AgentId>,
+    /// The person's message that they answer; absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// The same agents in their cells, with the reason of each cell; absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<TapeCell>,
+    /// 0 for the answers to the message, then the number of the follow-up round.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
+    /// Decided the order of agents with equal priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u32>,
+    /// What a person did to the plan; `plan` is what is planned after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<TapeChange>,
+}
+
+impl TapePlanned {
+    pub fn new(message_id: MessageId, round: u32, seed: u32, plan: Vec<TapeCell>) -> Self {
+        let cells = plan.iter().flat_map(|cell| cell.agents.iter().copied()).collect();
+        Self { cells, message_id: Some(message_id), plan, round, seed: Some(seed), change: None }
+    }
+
+    /// A person changed what is planned.
+    pub fn changed(change: TapeChange, plan: Vec<TapeCell>) -> Self {
+        let cells = plan.iter().flat_map(|cell| cell.agents.iter().copied()).collect();
+        Self { cells, message_id: None, plan, round: 0, seed: None, change: Some(change) }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

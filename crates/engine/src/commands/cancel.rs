@@ -49,6 +49,7 @@ impl Engine {
     pub async fn cancel_room(&self, actor: &Actor, room: RoomId) -> Result<Vec<StoppedRun>, EngineError> {
         let owner = actor.require(Permission::Post)?;
         let room = self.store().room(owner, room).await?;
+        self.clear_tape(actor, room.id).await?;
         let runs = self.store().unfinished_runs(owner, room.id).await?;
         self.request_cancel(actor, &runs).await?;
         let mut all = Vec::with_capacity(runs.len());

@@ -4,7 +4,7 @@ use super::{
     post::{CommitPrelude, NewPost, PostResult, PostTarget, check_post},
     rooms::{NewRoom, audit, check_agent_count, new_room_prelude, push_join},
 };
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, tape::RoomRules};
 use domain::{
     actor::Actor,
     audit::AuditAction,
@@ -36,27 +36,25 @@ impl Engine {
         }
         let (agent, has_budgets) = tokio::join!(self.store().agent(owner, agent), self.check_queue_limit(owner));
         let agent = agent?;
-        let post = NewPost {
-            text: execute.message,
-            when_busy: execute.when_busy,
-            attachments: Vec::new(),
-            mentions: vec![agent.id],
-        };
+        let (when_busy, mentions) = (execute.when_busy, vec![agent.id]);
+        let post = NewPost { when_busy, mentions, ..NewPost::new(execute.message) };
         let (room, prelude) = match execute.conversation {
             Some(room) => {
-                let room = self.store().room(owner, room).await?;
+                let mut room = self.store().room(owner, room).await?;
                 let mut prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
                 if !room.agents.contains(&agent.id) {
                     check_agent_count(room.agents.len() + 1)?;
                     push_join(&agent, &mut prelude.events, &mut prelude.changes);
                     prelude.changes.push(audit(actor, AuditAction::Update, room.id));
+                    room.agents.push(agent.id);
                 }
                 (room, prelude)
             }
             None => {
                 self.check_room_limit(owner).await?;
                 let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
-                let new = NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::default() };
+                let new =
+                    NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::for_new_room() };
                 let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent));
                 // The prefetch asks before the room is stored.
                 self.rooms_without_project().add(owner, room.id);
@@ -65,7 +63,8 @@ impl Engine {
         };
         check_post(&post)?;
         let (agents, has_budgets) = (std::slice::from_ref(&agent), has_budgets?);
-        let target = PostTarget { room: room.id, policy: &room.policy, agents, has_budgets };
+        let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+        let target = PostTarget { room: room.id, rules, agents, only_mentioned: true, has_budgets };
         self.post_to(actor, target, post, prelude, attempt).await
     }
 }

@@ -17,6 +17,7 @@ mod mcp_servers;
 mod mcp_trust;
 mod mcp_views;
 mod post;
+mod post_plan;
 mod projects;
 mod rooms;
 mod signal;
@@ -25,6 +26,7 @@ mod skill_transfer;
 mod skills;
 mod start_run;
 mod steer;
+mod tape;
 mod tokens;
 
 pub use approve::ApprovalResponse;
@@ -50,6 +52,7 @@ pub use projects::{IsolatedProject, NewProject, ProjectPatch};
 pub use rooms::{NewRoom, RoomPatch};
 pub use skill_training::{NewRating, ProposalSource};
 pub use skills::{CheckedSkill, ComparedVersion, SkillRevision, check_document, check_spec};
+pub use tape::{CellStatus, TapeCellView, TapeCommand, TapeState, TapeView};
 
 use crate::{Engine, EngineError};
 use domain::{actor::Actor, permission::Permission};

@@ -1,23 +1,29 @@
 //! How clients post a message to a room: the message and the runs that will answer it are stored in one commit.
 
-use crate::{Engine, EngineError, run::RunStop, tape, traces};
+use super::post_plan::{PostPlan, PostedQuestion};
+use crate::{
+    Engine, EngineError,
+    run::RunStop,
+    tape::{self, RoomRules},
+    traces,
+};
 use domain::{
     actor::Actor,
     agent::Agent,
     audit::{AuditAction, AuditEntry, AuditedObject},
     budget::BudgetSubjects,
-    event::{Interruption, MessagePosted, NewEvent, RunQueued, TapePlanned},
+    event::{Interruption, MessagePosted, NewEvent},
     ids::{AgentId, MessageId, RoomId, RunId},
     message::{Attachment, Author, MAX_TEXT_BYTES, Message, MessageStatus, Part},
     owner::Owner,
     permission::Permission,
-    room::{RoomPolicy, WhenBusy},
+    room::{RoomPolicy, TurnOrder, WhenBusy},
     signal::{Signal, SignalBody},
     time::Timestamp,
 };
 use serde::Serialize;
 use store::{
-    IdempotentRequest, RunFilter,
+    IdempotentRequest, RunFilter, TapeRecord,
     journal::{Commit, Guard, RowChange, SeqRef, StopRequest},
 };
 
@@ -29,6 +35,15 @@ pub struct NewPost {
     pub attachments: Vec<Attachment>,
     /// Only these agents answer; empty means those that the text names with `@`, or all.
     pub mentions: Vec<AgentId>,
+    /// Whether agents answer the message at all.
+    pub run: bool,
+}
+
+impl NewPost {
+    /// A text that the room answers by its policy.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), when_busy: None, attachments: Vec::new(), mentions: Vec::new(), run: true }
+    }
 }
 
 /// A posted message and the runs that answer it.
@@ -69,11 +84,14 @@ impl Engine {
         if let Some(unknown) = post.mentions.iter().find(|id| !agents.iter().any(|agent| agent.id == **id)) {
             return Err(EngineError::Invalid(format!("mentions: agent {unknown} is not in this room")));
         }
+        let only_mentioned = !post.mentions.is_empty() || tape::names_restrict(&policy);
         if post.mentions.is_empty() {
             post.mentions = tape::mentions_in(&post.text, &agents);
         }
         check_post(&post)?;
-        let target = PostTarget { room, policy: &policy, agents: &agents, has_budgets: has_budgets? };
+        let members: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
+        let rules = RoomRules { policy: &policy, agents: &members };
+        let target = PostTarget { room, rules, agents: &agents, only_mentioned, has_budgets: has_budgets? };
         let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
         self.post_to(actor, target, post, prelude, attempt).await
     }
@@ -88,9 +106,23 @@ impl Engine {
         attempt: Option<&IdempotentRequest>,
     ) -> Result<PostResult, EngineError> {
         let owner = &actor.workspace;
-        let PostTarget { room, policy, agents, has_budgets } = target;
-        let when_busy = post.when_busy.unwrap_or(policy.when_busy);
-        let planned = tape::plan(agents, &post.mentions);
+        let PostTarget { room, rules, agents, only_mentioned, has_budgets } = target;
+        // A message that starts nothing stops nothing either.
+        let when_busy = match post.run {
+            true => post.when_busy.unwrap_or(rules.policy.when_busy),
+            false => WhenBusy::Enqueue,
+        };
+        let message_id = MessageId::generate();
+        let cells = match post.run {
+            true => {
+                let seed = tape::seed_of(rules.policy, message_id);
+                let last_speaker = self.last_speaker(owner, room, rules.policy).await?;
+                tape::first_round(rules, &post.mentions, seed, last_speaker, only_mentioned)
+            }
+            false => Vec::new(),
+        };
+        let answers = |agent: &&Agent| cells.iter().any(|cell| cell.agents.contains(&agent.id));
+        let planned: Vec<&Agent> = agents.iter().filter(answers).collect();
         let may_spend = async {
             if !has_budgets || planned.is_empty() {
                 return Ok(());
@@ -112,18 +144,31 @@ impl Engine {
             WhenBusy::Steer if !calls_a_skill => self.steerable_runs(owner, room, &planned).await?,
             WhenBusy::Steer | WhenBusy::Enqueue | WhenBusy::Interrupt | WhenBusy::Reject => Vec::new(),
         };
+        let audience = if only_mentioned { post.mentions.clone() } else { Vec::new() };
         let draft = PostDraft {
             actor,
             target,
-            message_id: MessageId::generate(),
+            question: PostedQuestion { message_id, rules, cells, audience, when_busy },
             author: Author::Person { name: actor.name().clone(), user_id: actor.user_id() },
             post: NewPost { attachments, ..post },
-            when_busy,
-            planned,
             prelude,
             attempt,
         };
         self.store_post(draft, steerable).await
+    }
+
+    /// The agent that answered last, for a policy in which agents take turns.
+    async fn last_speaker(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        policy: &RoomPolicy,
+    ) -> Result<Option<AgentId>, EngineError> {
+        if policy.kind != TurnOrder::RoundRobin {
+            return Ok(None);
+        }
+        let filter = RunFilter { room_id: Some(room), limit: 1, ..RunFilter::default() };
+        Ok(self.store().runs(owner, &filter).await?.first().map(|run| run.agent_id))
     }
 
     /// Limits what one workspace can have in the queue. Two posts at the same time may both be accepted at the limit.
@@ -138,9 +183,16 @@ impl Engine {
     }
 
     async fn store_post(&self, draft: PostDraft<'_>, mut steerable: Vec<RunRef>) -> Result<PostResult, EngineError> {
-        let PostDraft { actor, attempt, when_busy, .. } = draft;
+        let PostDraft { actor, attempt, .. } = draft;
+        let when_busy = draft.question.when_busy;
+        // A new room has no tape yet, and most others have none either: a commit that should know one is rejected.
+        let mut tape: Option<TapeRecord> = match draft.target.rules.agents.len() {
+            0 | 1 => None,
+            _ => self.store().tape(draft.target.room).await?,
+        };
         let (message, mut runs, signals, committed) = loop {
-            let BuiltPost { commit, mut message, posted_at, runs, first_agent, signals } = draft.build(&steerable);
+            let BuiltPost { commit, mut message, posted_at, runs, first_agent, signals } =
+                draft.build(&steerable, tape.as_ref())?;
             match self.commit_and_start(commit, first_agent, (&message, posted_at)).await {
                 // A concurrent request with the same key was first: return its result.
                 Err(store::StoreError::KeyUsed) => {
@@ -149,6 +201,8 @@ impl Engine {
                 }
                 // A run that should take the message has just ended: new runs answer it.
                 Err(store::StoreError::Fenced) if !steerable.is_empty() => steerable.clear(),
+                // Another message, an end or a command has changed the plan: plan again.
+                Err(store::StoreError::TapeChanged) => tape = self.store().tape(draft.target.room).await?,
                 done => {
                     let committed = done?;
                     message.seq = committed.first_seq + posted_at as u64;
@@ -194,8 +248,11 @@ impl Engine {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PostTarget<'a> {
     pub room: RoomId,
-    pub policy: &'a RoomPolicy,
+    pub rules: RoomRules<'a>,
+    /// The agents that may answer.
     pub agents: &'a [Agent],
+    /// Whether the agents that the message names are the only ones that answer.
+    pub only_mentioned: bool,
     /// Whether the workspace has budgets, which have to be checked.
     pub has_budgets: bool,
 }
@@ -211,12 +268,9 @@ pub(super) struct CommitPrelude {
 struct PostDraft<'a> {
     actor: &'a Actor,
     target: PostTarget<'a>,
-    message_id: MessageId,
+    question: PostedQuestion<'a>,
     author: Author,
     post: NewPost,
-    when_busy: WhenBusy,
-    /// The agents that answer, in order.
-    planned: Vec<&'a Agent>,
     prelude: CommitPrelude,
     attempt: Option<&'a IdempotentRequest>,
 }
@@ -235,20 +289,26 @@ struct BuiltPost<'a> {
 
 impl<'a> PostDraft<'a> {
     /// Runs of `steerable` are asked to take the message; the other agents get new runs.
-    fn build(&self, steerable: &[RunRef]) -> BuiltPost<'a> {
-        let Self { actor, target, message_id, author, post, when_busy, planned, prelude, attempt } = self;
-        let (owner, room, message_id) = (&actor.workspace, target.room, *message_id);
-        let answers_already = |agent: &&&Agent| steerable.iter().any(|run| run.agent_id == agent.id);
-        let to_queue: Vec<&'a Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
-        let runs: Vec<RunRef> =
-            to_queue.iter().map(|agent| RunRef { id: RunId::generate(), agent_id: agent.id }).collect();
+    /// `tape` is what is planned in the room.
+    fn build(&self, steerable: &[RunRef], tape: Option<&TapeRecord>) -> Result<BuiltPost<'a>, EngineError> {
+        let Self { actor, target, question, author, post, prelude, attempt } = self;
+        let PostedQuestion { message_id, when_busy, .. } = *question;
+        let (owner, room) = (&actor.workspace, target.room);
+        if when_busy == WhenBusy::Reject && tape.is_some() {
+            return Err(EngineError::RoomBusy);
+        }
+        let PostPlan { shown, queued, tape } = match post.run {
+            true => question.plan(tape, steerable)?,
+            false => PostPlan::default(),
+        };
+        let runs: Vec<RunRef> = queued.runs().collect();
         let CommitPrelude { mut events, mut changes } = prelude.clone();
         if let Some(attempt) = attempt {
             // First, so that a used key stops the commit before any other change.
             let (owner, attempt, result) = (owner.clone(), IdempotentRequest::clone(attempt), message_id.to_string());
             changes.insert(0, RowChange::StoreIdempotencyKey { owner, attempt, result });
         }
-        if *when_busy == WhenBusy::Interrupt {
+        if when_busy == WhenBusy::Interrupt {
             changes.push(RowChange::StopEarlierRuns { stop: StopRequest::Interrupt });
         }
         let posted_at = events.len();
@@ -256,13 +316,11 @@ impl<'a> PostDraft<'a> {
             message_id,
             author: author.clone(),
             text: post.text.clone(),
-            when_busy: *when_busy,
+            when_busy,
             mentions: post.mentions.clone(),
             attachments: post.attachments.clone(),
         }));
-        if runs.len() > 1 {
-            events.push(NewEvent::new(TapePlanned { cells: runs.iter().map(|run| run.agent_id).collect() }));
-        }
+        events.extend(shown);
         let message = Message {
             id: message_id,
             room_id: room,
@@ -282,22 +340,13 @@ impl<'a> PostDraft<'a> {
         let steer = |run: &RunRef| Signal::new(run.id, SignalBody::Steer { message_id });
         let signals: Vec<Signal> = steerable.iter().map(steer).collect();
         changes.extend(signals.iter().map(|signal| RowChange::StoreSignal { signal: signal.clone() }));
-        for run in &runs {
-            let seq = SeqRef::Event(events.len());
-            events.push(NewEvent::new(RunQueued { message_id }).of_run(run.id, run.agent_id));
-            changes.push(RowChange::QueueRun {
-                owner: owner.clone(),
-                run_id: run.id,
-                agent_id: run.agent_id,
-                message_id,
-                seq,
-                cell: seq,
-                claim: None,
-            });
-        }
-        let guard = if *when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
+        changes.extend(tape);
+        changes.extend(queued.changes(owner, events.len()));
+        events.extend(queued.events().iter().cloned());
+        let guard = if when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
         let commit = Commit { room_id: room, guard, events, changes };
-        BuiltPost { commit, message, posted_at, runs, first_agent: to_queue.first().copied(), signals }
+        let first_agent = runs.first().and_then(|run| target.agents.iter().find(|agent| agent.id == run.agent_id));
+        Ok(BuiltPost { commit, message, posted_at, runs, first_agent, signals })
     }
 }
 

@@ -12,9 +12,10 @@ use domain::{
     owner::Owner,
     permission::Permission,
     project::SpaceKey,
-    room::{MAX_AGENTS, Room, RoomPolicy},
+    room::{MAX_AGENTS, PolicyError, Room, RoomPolicy},
     time::Timestamp,
 };
+use serde_json::{Value, json};
 use store::{
     IdempotentRequest,
     journal::{Commit, Guard, RowChange},
@@ -32,7 +33,8 @@ pub struct NewRoom {
 #[derive(Debug, Clone, Default)]
 pub struct RoomPatch {
     pub name: Option<Name>,
-    pub policy: Option<RoomPolicy>,
+    /// A merge patch for the policy, see [`RoomPolicy::merged`].
+    pub policy: Option<Value>,
     /// The new list of participants.
     pub agents: Option<Vec<AgentId>>,
 }
@@ -51,6 +53,7 @@ impl Engine {
         self.check_room_limit(owner).await?;
         self.check_project_of_room(owner, new.project_id).await?;
         let agents = self.find_agents(owner, &new.agents).await?;
+        new.policy.check_agents(&new.agents).map_err(invalid_policy)?;
         let (room, prelude) = new_room_prelude(actor, new, &agents);
         let CommitPrelude { events, mut changes } = prelude;
         if let Some(attempt) = attempt {
@@ -94,8 +97,13 @@ impl Engine {
             let (owner, attempt, result) = (owner.clone(), attempt.clone(), id.to_string());
             changes.push(RowChange::StoreIdempotencyKey { owner, attempt, result });
         }
+        let members: Vec<AgentId> = agents.clone().unwrap_or_else(|| room.agents.clone());
+        let policy = changed_policy(&room.policy, policy, &members)?;
+        changes.push(match &policy {
+            Some(policy) => audit_detail(actor, id, json!({"policy": policy})),
+            None => audit(actor, AuditAction::Update, id),
+        });
         changes.push(RowChange::UpdateRoom { owner: owner.clone(), name, policy });
-        changes.push(audit(actor, AuditAction::Update, id));
         let is_wanted = |id: &AgentId| agents.as_ref().is_none_or(|agents| agents.contains(id));
         for &agent_id in room.agents.iter().filter(|id| !is_wanted(id)) {
             events.push(NewEvent::new(ParticipantLeft { agent_id }));
@@ -160,9 +168,34 @@ impl Engine {
     }
 }
 
+/// The policy after a change, if it is another one. Settings of agents that leave are forgotten.
+fn changed_policy(
+    current: &RoomPolicy,
+    patch: Option<Value>,
+    members: &[AgentId],
+) -> Result<Option<RoomPolicy>, EngineError> {
+    let mut policy = current.clone();
+    policy.retain_agents(members);
+    if let Some(patch) = patch {
+        policy = policy.merged(patch).map_err(invalid_policy)?;
+        policy.check_agents(members).map_err(invalid_policy)?;
+    }
+    Ok((policy != *current).then_some(policy))
+}
+
+pub(super) fn invalid_policy(error: PolicyError) -> EngineError {
+    EngineError::InvalidField { pointer: "/policy", detail: error.to_string() }
+}
+
 /// Who changed a room, as a change of the same commit.
 pub(super) fn audit(actor: &Actor, action: AuditAction, room: RoomId) -> RowChange {
     RowChange::Audit(AuditEntry::new(actor, action, AuditedObject::Room, room).in_room(room))
+}
+
+/// The same, with what was changed.
+pub(super) fn audit_detail(actor: &Actor, room: RoomId, detail: Value) -> RowChange {
+    let entry = AuditEntry::new(actor, AuditAction::Update, AuditedObject::Room, room).in_room(room);
+    RowChange::Audit(AuditEntry { detail: Some(detail), ..entry })
 }
 
 pub(super) fn check_agent_count(agents: usize) -> Result<(), EngineError> {
@@ -179,13 +212,16 @@ pub(super) fn push_join(agent: &Agent, events: &mut Vec<NewEvent>, changes: &mut
 
 /// A new room and its first participants, as the first events and changes of a commit.
 pub(super) fn new_room_prelude(actor: &Actor, new: NewRoom, agents: &[Agent]) -> (Room, CommitPrelude) {
-    let now = Timestamp::now();
+    let (now, id) = (Timestamp::now(), RoomId::generate());
+    // The last bytes of an id are random.
+    let [.., a, b, c, d] = *id.0.as_bytes();
+    let seed = if new.policy.seed == 0 { u32::from_be_bytes([a, b, c, d]) } else { new.policy.seed };
     let room = Room {
-        id: RoomId::generate(),
+        id,
         name: new.name,
         agents: new.agents,
         project_id: new.project_id,
-        policy: new.policy,
+        policy: RoomPolicy { seed, ..new.policy },
         head: 0,
         created_at: now,
         updated_at: now,

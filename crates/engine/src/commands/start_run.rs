@@ -5,7 +5,7 @@ use super::{
     post::{CommitPrelude, NewPost, PostTarget, RunRef, check_post},
     rooms::{audit, check_agent_count, push_join},
 };
-use crate::{Engine, EngineError, traces};
+use crate::{Engine, EngineError, tape::RoomRules, traces};
 use domain::{
     actor::Actor,
     agent::Agent,
@@ -16,7 +16,7 @@ use domain::{
     message::{Author, Message},
     owner::Owner,
     permission::Permission,
-    room::{Room, WhenBusy},
+    room::Room,
 };
 use store::{
     IdempotentRequest,
@@ -40,10 +40,10 @@ impl Engine {
             return Ok(self.repeated_post(actor, &message).await?.message);
         }
         let room = self.store().room(owner, room).await?;
-        let when_busy = Some(WhenBusy::Enqueue);
-        let post = NewPost { text, when_busy, attachments: Vec::new(), mentions: Vec::new() };
+        let post = NewPost { run: false, ..NewPost::new(text) };
         check_post(&post)?;
-        let target = PostTarget { room: room.id, policy: &room.policy, agents: &[], has_budgets: false };
+        let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+        let target = PostTarget { room: room.id, rules, agents: &[], only_mentioned: false, has_budgets: false };
         let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
         Ok(self.post_to(actor, target, post, prelude, attempt).await?.message)
     }

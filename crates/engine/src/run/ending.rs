@@ -1,7 +1,10 @@
 //! The end of a run: its last events, its folded answer and its rows, in one commit. Every run ends here: by its pump,
 //! by recovery, in the queue, or because its agent was deleted.
 
-use super::{RunJournal, SettledSignals, StoredStart, follow_up::FollowUp};
+use super::{
+    RunJournal, SettledSignals, StoredStart,
+    follow_up::{FollowUp, SpokenTurn},
+};
 use crate::turn::{
     PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason, coalesce,
 };
@@ -13,7 +16,7 @@ use domain::{
     run::{Run, RunStatus},
     time::Timestamp,
 };
-use providers::TurnOutcome;
+use providers::{TurnEnd, TurnOutcome};
 use store::{
     StoreError,
     journal::{RowChange, RunEnding, SeqRef},
@@ -29,6 +32,8 @@ pub(crate) struct RunEnd {
     pub signals: SettledSignals,
     /// Further changes: the provider session, remembered tools.
     pub changes: Vec<RowChange>,
+    /// What the other agents of the room may react to.
+    pub spoken: SpokenTurn,
 }
 
 impl RunEnd {
@@ -57,6 +62,9 @@ impl RunEnd {
                 created_at: started.started_at,
             }
         });
+        let has_spoken = finish.status == RunStatus::Completed && finish.outcome.end != TurnEnd::Skipped;
+        let text = message.as_ref().filter(|_| has_spoken).map_or_else(String::new, |message| message.text.clone());
+        let spoken = SpokenTurn { text, ends_round: false };
         let stopped = matches!(finish.status, RunStatus::Cancelled | RunStatus::Interrupted);
         let ending = RunEnding {
             status: finish.status,
@@ -69,7 +77,7 @@ impl RunEnd {
         };
         let terminal = journal.event(PendingEvent::new(finish.terminal));
         let (events, signals, changes) = (Vec::new(), SettledSignals::default(), Vec::new());
-        Self { events, terminal, message, ending, signals, changes }
+        Self { events, terminal, message, ending, signals, changes, spoken }
     }
 
     /// The end of a run without a driver, decided from its stored events. `agent` is `None` if it was deleted.
@@ -143,7 +151,7 @@ impl RunJournal {
     /// Stores the end, and in the same commit what follows it: the next cell of the room's tape, and a run for each
     /// message that was sent to this one meanwhile.
     pub(crate) async fn end(&self, end: RunEnd) -> Result<(), StoreError> {
-        let RunEnd { events, terminal, message, ending, mut signals, changes } = end;
+        let RunEnd { events, terminal, message, ending, mut signals, changes, spoken } = end;
         let mut follow_up = FollowUp::default();
         loop {
             let mut all = events.clone();
@@ -166,7 +174,8 @@ impl RunJournal {
             match self.commit(all, rows).await {
                 Err(StoreError::UnsettledSignals) if signals.redirect_unread(self, self.pending_signals().await?) => {}
                 Err(StoreError::TapeChanged) => {
-                    follow_up = FollowUp::decide(self.run_id(), ending.status, self.tape().await?)?;
+                    let (tape, room) = tokio::join!(self.tape(), self.room());
+                    follow_up = FollowUp::decide(self.ended_turn(ending.status), &spoken, tape?, &room?)?;
                 }
                 done => return done.map(|_| ()),
             }

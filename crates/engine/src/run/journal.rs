@@ -1,13 +1,16 @@
 //! Journal access for one run: every commit is guarded by the run's lease, and is retried with the same event ids while
 //! the store is unavailable, so that no event is lost or stored twice.
 
-use crate::turn::PendingEvent;
+use crate::{tape::EndedTurn, turn::PendingEvent};
 use domain::{
+    agent::Agent,
     budget::{BudgetStatus, BudgetSubjects},
     event::NewEvent,
     ids::{AgentId, RunId},
     owner::Owner,
     position::Seq,
+    room::RoomPolicy,
+    run::RunStatus,
     signal::Signal,
     time::Timestamp,
 };
@@ -66,6 +69,20 @@ impl RunJournal {
 
     pub(super) async fn tape(&self) -> Result<Option<TapeRecord>, StoreError> {
         self.store.tape(self.claim.room_id).await
+    }
+
+    /// The policy and the agents of the room. A deleted room has none.
+    pub(super) async fn room(&self) -> Result<(RoomPolicy, Vec<Agent>), StoreError> {
+        match self.store.room_with_agents(&self.claim.owner, self.claim.room_id).await {
+            Err(StoreError::NotFound) => Ok((RoomPolicy::default(), Vec::new())),
+            found => found,
+        }
+    }
+
+    /// The end of the run, before it is known what the agent has said.
+    pub(super) fn ended_turn(&self, status: RunStatus) -> EndedTurn {
+        let (run, agent) = (self.claim.run_id, self.agent_id);
+        EndedTurn { run, agent, status, has_spoken: false, named: Vec::new(), ends_round: false }
     }
 
     /// A budget that counts these subjects, now or at the time of the run, and is used up.

@@ -11,7 +11,7 @@ use domain::{
 };
 use providers::{SavedInSession, TurnCommand, TurnEnd};
 use serde_json::json;
-use store::journal::{Commit, Guard, RowChange, SeqRef};
+use store::journal::{Commit, Guard, RowChange, SeqRef, TapeHold};
 use testkit::database::TestDatabase;
 
 contract! {
@@ -127,7 +127,7 @@ async fn a_session_receives_the_answer_of_an_agent_that_answered_at_the_same_tim
 async fn plan(harness: &EngineHarness, room: RoomId, running: &[RunId], message: &Message, cells: &[&[AgentId]]) {
     let planned: Vec<_> = cells.iter().map(|agents| json!({"message_id": message.id, "agents": agents})).collect();
     let state = json!({"running": running, "planned": planned}).to_string();
-    let changes = vec![RowChange::PutTape { based_on: 0, state: Some(state) }];
+    let changes = vec![RowChange::PutTape { based_on: 0, state: Some(state), hold: TapeHold::Nothing }];
     harness.store.commit(Commit { room_id: room, guard: Guard::None, events: Vec::new(), changes }).await.unwrap();
 }
 

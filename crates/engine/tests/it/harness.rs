@@ -298,7 +298,7 @@ impl EngineHarness {
 }
 
 pub fn post(text: &str, when_busy: WhenBusy, mentions: &[AgentId]) -> NewPost {
-    NewPost { text: text.into(), when_busy: Some(when_busy), attachments: Vec::new(), mentions: mentions.to_vec() }
+    NewPost { when_busy: Some(when_busy), mentions: mentions.to_vec(), ..NewPost::new(text) }
 }
 
 /// `local: hello`, `you: hi`, `Ann: hi`

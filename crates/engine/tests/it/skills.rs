@@ -192,9 +192,7 @@ async fn an_invalid_skill_call_is_refused_before_it_is_stored(database: TestData
         ("/greet word=a times=often", "the parameter times must be a number"),
         ("/greet word=\"a", "has an invalid quote"),
     ] {
-        let (when_busy, attachments, mentions) = (None, Vec::new(), Vec::new());
-        let post = NewPost { text: text.into(), when_busy, attachments, mentions };
-        match harness.engine.post(&me(), room, post, None).await {
+        match harness.engine.post(&me(), room, NewPost::new(text), None).await {
             Err(EngineError::Refused { pointer: "/text", detail }) => {
                 assert!(detail.contains(expected), "{text}: {detail}")
             }

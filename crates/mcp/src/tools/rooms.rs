@@ -73,7 +73,7 @@ pub async fn post(ctx: &McpRequestContext<'_>, args: PostMessageArguments) -> Re
             mentions.push(find_agent(&participants, wanted)?.id);
         }
     }
-    let post = NewPost { text: args.text, when_busy: args.when_busy, attachments: Vec::new(), mentions };
+    let post = NewPost { when_busy: args.when_busy, mentions, ..NewPost::new(args.text) };
     let posted = engine.post(actor, room, post, None).await;
     let posted = posted.map_err(no_room())?;
     let runs: Vec<Value> = posted.runs.iter().map(|run| json!({"run_id": run.id, "agent_id": run.agent_id})).collect();

@@ -31,11 +31,19 @@ pub struct NewMessage {
     /// Only these agents answer. By default those that the text names with `@`, or all agents if it names none.
     #[serde(default)]
     mentions: Vec<AgentId>,
+    /// Whether agents answer the message. `false` only stores it: it interrupts nothing and starts nothing.
+    #[serde(default = "yes")]
+    run: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Post a message
 ///
-/// Returns when the message and the runs that will answer it are stored. Follow the room's events to see the answers.
+/// Returns when the message and the runs that answer it first are stored. Follow the room's events to see the answers; the
+/// tape tells who speaks later.
 #[utoipa::path(post, path = "/api/rooms/{id}/messages", tag = "messages", params(("id" = RoomId, Path)),
                request_body = NewMessage, responses((status = 202, body = PostResult)))]
 pub async fn post(
@@ -45,8 +53,8 @@ pub async fn post(
     key: IdempotencyKey,
     JsonBody(new, fingerprint): JsonBody<NewMessage>,
 ) -> Result<(StatusCode, Json<PostResult>), Problem> {
-    let NewMessage { text, when_busy, attachments, mentions } = new;
-    let post = NewPost { text, when_busy, attachments, mentions };
+    let NewMessage { text, when_busy, attachments, mentions, run } = new;
+    let post = NewPost { text, when_busy, attachments, mentions, run };
     let posted = app.engine.post(&caller, room, post, attempt(key, fingerprint).as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(posted)))
 }

@@ -19,6 +19,7 @@ pub mod messages;
 pub mod projects;
 pub mod providers;
 pub mod remembered_tools;
+pub mod room_policy;
 pub mod rooms;
 pub mod runs;
 pub mod session;
@@ -27,6 +28,7 @@ pub mod skill_training;
 pub mod skill_transfer;
 pub mod skill_versions;
 pub mod skills;
+pub mod tape;
 pub mod tickets;
 pub mod tokens;
 pub mod uploads;
@@ -90,6 +92,14 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(rooms::show))
         .add(Needs(Post), routes!(rooms::change, rooms::delete))
         .add(Needs(Post), routes!(rooms::cancel))
+        .add(Needs(Read), routes!(tape::show))
+        .add(Needs(Post), routes!(tape::pause))
+        .add(Needs(Post), routes!(tape::resume))
+        .add(Needs(Post), routes!(tape::step))
+        .add(Needs(Post), routes!(tape::skip))
+        .add(Needs(Post), routes!(tape::insert))
+        .add(Needs(Post), routes!(tape::reorder))
+        .add(Needs(Post), routes!(tape::start_run))
         .add(Needs(Read), routes!(remembered_tools::remembered))
         .add(Needs(Approve), routes!(remembered_tools::forget))
         .add(Needs(Read), routes!(mcp_trust::mcp_trust))

@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::Problem,
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{PurgeParams, agents::LimitParams, attempt, run_once},
+    http::{PurgeParams, agents::LimitParams, attempt, room_policy::RoomPolicyChange, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -15,6 +15,7 @@ use domain::{
 };
 use engine::commands::{NewRoom, RoomPatch, StoppedRun};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct RoomList {
@@ -38,14 +39,16 @@ pub async fn list(
 #[serde(deny_unknown_fields)]
 pub struct RoomSpec {
     name: Name,
-    /// The agents answer in this order.
+    /// In the order they join.
     #[serde(default)]
     agents: Vec<AgentId>,
     /// The project in whose folder the agents work; it stays the same. Without one the room has a folder of its own.
     #[serde(default)]
     project_id: Option<ProjectId>,
+    /// Who speaks when. Missing fields have the defaults of a new room.
     #[serde(default)]
-    policy: RoomPolicy,
+    #[schema(value_type = Option<RoomPolicyChange>)]
+    policy: Option<Value>,
 }
 
 /// Create a room
@@ -58,6 +61,10 @@ pub async fn create(
     JsonBody(spec, fingerprint): JsonBody<RoomSpec>,
 ) -> Result<(StatusCode, Json<RoomSummary>), Problem> {
     let RoomSpec { name, agents, project_id, policy } = spec;
+    let policy = match policy {
+        Some(patch) => RoomPolicy::for_new_room().merged(patch).map_err(|error| Problem::invalid(error.to_string()))?,
+        None => RoomPolicy::for_new_room(),
+    };
     let new = NewRoom { name, agents, project_id, policy };
     let room = app.engine.create_room(&caller, new, attempt(key, fingerprint).as_ref()).await?;
     Ok((StatusCode::CREATED, Json(app.engine.queries().room_summary(&caller.workspace, room.id).await?)))
@@ -75,8 +82,10 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) ->
 pub struct RoomChange {
     #[serde(default)]
     name: Option<Name>,
+    /// The fields of the policy to change, also while agents answer: what is planned already stays.
     #[serde(default)]
-    policy: Option<RoomPolicy>,
+    #[schema(value_type = Option<RoomPolicyChange>)]
+    policy: Option<Value>,
     /// The new list of participants; it replaces the old one.
     #[serde(default)]
     agents: Option<Vec<AgentId>>,
@@ -84,7 +93,7 @@ pub struct RoomChange {
 
 /// Update a room
 ///
-/// Fields in the body are replaced, all others stay. Joining and leaving agents are events of the room.
+/// Fields in the body are replaced, all others stay, in the policy and the settings of its agents too. Joining and leaving agents are events of the room.
 #[utoipa::path(patch, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
                request_body = RoomChange, responses((status = 200, body = RoomSummary)))]
 pub async fn change(

@@ -8,7 +8,9 @@ mod row_change;
 mod statement;
 
 pub(crate) use context::{ChangeContext, FIRST_FENCE};
-pub use row_change::{ClaimOffer, IdempotentRequest, ProviderSessionRecord, RowChange, RunEnding, StopRequest};
+pub use row_change::{
+    ClaimOffer, IdempotentRequest, ProviderSessionRecord, RowChange, RunEnding, StopRequest, TapeHold,
+};
 pub(crate) use statement::{Refusal, Statement, Value, bind_all, without_nul};
 
 use domain::{

@@ -88,6 +88,7 @@ pub enum RowChange {
     PutTape {
         based_on: Seq,
         state: Option<String>,
+        hold: TapeHold,
     },
     /// Ends the run, removes it from the queue, and settles its signals. Rejected while a signal that outlives the run
     /// is not settled, and if the room has a plan that the commit does not take on.
@@ -113,6 +114,18 @@ pub enum RowChange {
     },
     /// Who made this commit, for the audit log.
     Audit(AuditEntry),
+}
+
+/// Which queued runs of a room may be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TapeHold {
+    /// All, in the order of their cells.
+    #[default]
+    Nothing,
+    /// None: the room is paused.
+    All,
+    /// Those of one cell: a person lets a paused room make one step.
+    AllBut(SeqRef),
 }
 
 /// An offer of a worker with a free slot to start a run as soon as it is queued.

@@ -48,7 +48,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         }
         RowChange::StoreSignal { signal } => vec![signals::insert(context, signal)?],
         RowChange::SettleSignal { signal_id, outcome, .. } => vec![signals::settle(context, *signal_id, *outcome)],
-        RowChange::PutTape { state, .. } => vec![tapes::put(context, state.as_deref())],
+        RowChange::PutTape { state, hold, .. } => vec![tapes::put(context, state.as_deref(), *hold)],
         RowChange::PutSession { agent_id, provider, session } => {
             vec![provider_sessions::put(context, *agent_id, provider, session)]
         }

@@ -16,7 +16,7 @@ mod sqlite;
 mod tail;
 mod writer;
 
-pub use crate::commit::{ClaimOffer, Commit, Committed, Guard, RowChange, RunEnding, SeqRef, StopRequest};
+pub use crate::commit::{ClaimOffer, Commit, Committed, Guard, RowChange, RunEnding, SeqRef, StopRequest, TapeHold};
 pub(crate) use checkpoint::Checkpointer;
 pub use follow::{Batch, Follower};
 pub use frame::Frame;

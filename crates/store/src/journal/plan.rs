@@ -138,6 +138,7 @@ impl CommitSubjects {
                 subjects.runs.push(run_id);
                 subjects.offered_runs.push(run_id);
                 subjects.idle_checks.push(commit.room_id);
+                subjects.tape_rooms.push(commit.room_id);
             }
             for change in &commit.changes {
                 match change {
@@ -226,7 +227,7 @@ impl Planner {
             Ok(first) => first,
             Err(rejection) => return Ok(Err(rejection)),
         };
-        let grants = offer(commit).is_some() && self.is_idle(commit.room_id);
+        let grants = offer(commit).is_some() && self.is_idle(commit.room_id) && !self.has_plan(commit.room_id);
         let context = ChangeContext { room: commit.room_id, first_seq: first, now, grants_claim: grants };
         for change in &commit.changes {
             self.plan.statements.extend(changes::statements(&context, change)?);
@@ -311,6 +312,11 @@ impl Planner {
 
     fn report_head(&mut self, room: RoomId) {
         self.plan.applied.heads.extend(self.facts.heads.get(&room).map(|&head| (room, head)));
+    }
+
+    /// A room with a plan may be paused.
+    fn has_plan(&self, room: RoomId) -> bool {
+        self.facts.tapes.get(&room).is_some_and(|&version| version > 0)
     }
 
     fn is_idle(&self, room: RoomId) -> bool {

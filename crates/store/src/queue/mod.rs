@@ -123,7 +123,7 @@ macro_rules! change_picked {
     };
 }
 
-/// Claims runs of the first cell of each room that are neither held nor requested to stop. `share` is the number of runs
+/// Claims runs of the first cell of each room that are neither held nor requested to stop, except in a paused room. `share` is the number of runs
 /// that the workspace would have on this worker with this one.
 macro_rules! claim_fairly {
     ($lock:literal) => {
@@ -132,7 +132,9 @@ macro_rules! claim_fairly {
              waiting AS (SELECT q.run_id, COALESCE(h.runs, 0) + ROW_NUMBER() OVER (PARTITION BY q.owner ORDER BY q.run_id) \
                  AS share FROM queue q LEFT JOIN held h ON h.owner = q.owner \
                  WHERE q.holder IS NULL AND q.stop IS NULL AND NOT EXISTS \
-                     (SELECT 1 FROM queue e WHERE e.room_id = q.room_id AND e.cell < q.cell)), \
+                     (SELECT 1 FROM queue e WHERE e.room_id = q.room_id AND e.cell < q.cell) AND NOT EXISTS \
+                     (SELECT 1 FROM tapes t WHERE t.room_id = q.room_id AND t.held = 1 \
+                      AND q.cell <> COALESCE(t.released_cell, 0))), \
              picked AS (SELECT q.run_id FROM queue q JOIN waiting w ON w.run_id = q.run_id \
                  WHERE q.holder IS NULL AND q.stop IS NULL AND w.share <= $4 ORDER BY w.share, q.run_id LIMIT $3 ",
             $lock,

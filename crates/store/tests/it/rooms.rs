@@ -31,17 +31,17 @@ async fn a_room_reads_back_as_created(database: TestDatabase) {
     if let RowChange::CreateRoom { room, .. } = &mut commit.changes[0] {
         room.name = name("Grüner Raum");
         room.project_id = Some(project);
-        room.policy = RoomPolicy { when_busy: WhenBusy::Reject };
+        room.policy = RoomPolicy { when_busy: WhenBusy::Reject, ..RoomPolicy::default() };
     }
     let id = commit.room_id;
     commit.events.push(says("hello"));
     assert_eq!(store.commit(commit).await.unwrap().first_seq, 1);
     let room = store.room(&me(), id).await.unwrap();
     assert_eq!((room.id, &room.name, room.project_id, room.head), (id, &name("Grüner Raum"), Some(project), 1));
-    assert_eq!(room.policy, RoomPolicy { when_busy: WhenBusy::Reject });
+    assert_eq!(room.policy, RoomPolicy { when_busy: WhenBusy::Reject, ..RoomPolicy::default() });
     assert_eq!(store.rooms(&me(), 10).await.unwrap()[0].room, room);
 
-    let policy = RoomPolicy { when_busy: WhenBusy::Interrupt };
+    let policy = RoomPolicy { when_busy: WhenBusy::Interrupt, ..RoomPolicy::default() };
     store.commit(renaming(id, &name("Other"), &policy, None)).await.unwrap();
     let changed = store.room(&me(), id).await.unwrap();
     assert_eq!((&changed.name, &changed.policy, changed.head), (&name("Other"), &policy, 1));

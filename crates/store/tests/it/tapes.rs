@@ -5,7 +5,7 @@ use crate::scene::{TestRun, append, claim, held, room, says};
 use domain::{ids::RoomId, position::Seq};
 use store::{
     Store, StoreError,
-    journal::{Commit, RowChange},
+    journal::{Commit, RowChange, TapeHold},
 };
 use testkit::database::TestDatabase;
 
@@ -16,7 +16,7 @@ contract! {
 }
 
 fn putting(room: RoomId, based_on: Seq, state: Option<&str>) -> Commit {
-    let changes = vec![RowChange::PutTape { based_on, state: state.map(ToOwned::to_owned) }];
+    let changes = vec![RowChange::PutTape { based_on, state: state.map(ToOwned::to_owned), hold: TapeHold::Nothing }];
     Commit { changes, ..append(room, vec![says("planned")]) }
 }
 
@@ -50,7 +50,9 @@ async fn a_run_cannot_end_without_a_decision_on_the_plan(database: TestDatabase)
     let ended = store.commit(run.ending(room, held(&lease))).await;
     assert!(matches!(ended, Err(StoreError::TapeChanged)), "{ended:?}");
     let mut ending = run.ending(room, held(&lease));
-    ending.changes.insert(0, RowChange::PutTape { based_on: version(&store, room).await, state: None });
+    ending
+        .changes
+        .insert(0, RowChange::PutTape { based_on: version(&store, room).await, state: None, hold: TapeHold::Nothing });
     store.commit(ending).await.unwrap();
     assert_eq!(store.tape(room).await.unwrap(), None);
 }

@@ -11,7 +11,7 @@ use domain::{
 };
 use reqwest::{Method, RequestBuilder};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -161,8 +161,20 @@ impl TestClient {
         scripted.map(|agent| agent.id).ok_or_else(|| TestClientError::unexpected("the server has no scripted agent"))
     }
 
+    /// Creates a room whose agents answer in the order given, and which queues messages while they do.
     pub async fn create_room(&self, name: &str, agents: &[AgentId]) -> Result<Room, TestClientError> {
-        self.send(self.request(Method::POST, "/api/rooms").json(&json!({"name": name, "agents": agents}))).await
+        let policy = json!({"kind": "in_order", "when_busy": "enqueue"});
+        self.create_room_with(name, agents, policy).await
+    }
+
+    pub async fn create_room_with(
+        &self,
+        name: &str,
+        agents: &[AgentId],
+        policy: Value,
+    ) -> Result<Room, TestClientError> {
+        let body = json!({"name": name, "agents": agents, "policy": policy});
+        self.send(self.request(Method::POST, "/api/rooms").json(&body)).await
     }
 
     pub async fn room(&self, room: RoomId) -> Result<Room, TestClientError> {

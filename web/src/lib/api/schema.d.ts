@@ -695,7 +695,7 @@ export interface paths {
         head?: never;
         /**
          * Update a room
-         * @description Fields in the body are replaced, all others stay. Joining and leaving agents are events of the room.
+         * @description Fields in the body are replaced, all others stay, in the policy and the settings of its agents too. Joining and leaving agents are events of the room.
          */
         patch: operations["rooms_change"];
         trace?: never;
@@ -784,7 +784,8 @@ export interface paths {
         put?: never;
         /**
          * Post a message
-         * @description Returns when the message and the runs that will answer it are stored. Follow the room's events to see the answers.
+         * @description Returns when the message and the runs that answer it first are stored. Follow the room's events to see the answers; the
+         *     tape tells who speaks later.
          */
         post: operations["messages_post"];
         delete?: never;
@@ -828,6 +829,155 @@ export interface paths {
          * @description All calls of the tool need approval again at once, also in a running answer. Succeeds even if nothing was remembered.
          */
         delete: operations["rooms_forget"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a run without a new message
+         * @description The agent answers the newest message of the caller.
+         */
+        post: operations["runs_start_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/tape": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the tape of a room
+         * @description The cells that run, are queued and are planned, with the reason of each. The agents of a cell answer at the same time,
+         *     the cells one after another.
+         */
+        get: operations["tape_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/tape/insert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Insert a turn of an agent */
+        post: operations["tape_insert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/tape/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a room
+         * @description Runs that have started finish; nothing else starts until the room is resumed. Messages are stored and planned.
+         */
+        post: operations["tape_pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/tape/reorder": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reorder the planned cells */
+        post: operations["tape_reorder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/tape/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resume a room */
+        post: operations["tape_resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/tape/skip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Skip a cell
+         * @description The plan goes on behind it.
+         */
+        post: operations["tape_skip"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/tape/step": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start the next cell of a paused room */
+        post: operations["tape_step"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2001,6 +2151,19 @@ export interface components {
             steer: boolean;
             thinking: boolean;
         };
+        /** @enum {string} */
+        CellKind: "sequential" | "concurrent" | "interrupt";
+        CellOrder: {
+            /** @description Every planned cell, in the new order. */
+            cells: string[];
+        };
+        /**
+         * @description Why agents are in a cell.
+         * @enum {string}
+         */
+        CellReason: "joining_order" | "priority" | "mentioned" | "interrupts_every_turn" | "all_at_once" | "round_robin" | "moderator" | "named_by_moderator" | "debate" | "judge" | "follow_up" | "final_response" | "inserted";
+        /** @enum {string} */
+        CellStatus: "running" | "queued" | "planned";
         ChatMessage: {
             /** @description The text of the message. */
             content: string;
@@ -2317,6 +2480,11 @@ export interface components {
              */
             head: number;
             messages: components["schemas"]["Message"][];
+        };
+        InsertedCell: {
+            agent_id: components["schemas"]["AgentId"];
+            /** @description How many planned cells come before it; 0 by default. */
+            at?: number | null;
         };
         /** @description Whether the provider can run on this machine. */
         Inspection: {
@@ -2722,6 +2890,55 @@ export interface components {
             name: string;
             set: boolean;
         };
+        /** @description The settings of one agent in one room to set; all others stay. */
+        MemberChange: {
+            aware_only?: boolean | null;
+            critic?: boolean | null;
+            final_response?: boolean | null;
+            interrupt_every_turn?: boolean | null;
+            /** Format: int32 */
+            priority?: number | null;
+            transparent?: boolean | null;
+        };
+        /** @description The settings of one agent in one room. */
+        MemberSettings: {
+            /**
+             * @description The agent reads everything and speaks only when it is named.
+             * @default false
+             */
+            aware_only: boolean;
+            /**
+             * @description What the agent says is for people: other agents neither read it nor react to it.
+             * @default false
+             */
+            critic: boolean;
+            /**
+             * @description The agent speaks once, after all others.
+             * @default false
+             */
+            final_response: boolean;
+            /**
+             * @description The agent reacts to every message: before the others, and again after each of them.
+             * @default false
+             */
+            interrupt_every_turn: boolean;
+            /**
+             * Format: int32
+             * @description Agents with a higher priority speak earlier; a negative one puts an agent behind those without a priority.
+             * @default 0
+             */
+            priority: number;
+            /**
+             * @description What the agent says makes nobody react.
+             * @default false
+             */
+            transparent: boolean;
+        };
+        /**
+         * @description What naming agents in a message does.
+         * @enum {string}
+         */
+        MentionRule: "only" | "first";
         Message: {
             attachments?: components["schemas"]["Attachment"][];
             author: components["schemas"]["Author"];
@@ -2861,6 +3078,8 @@ export interface components {
             attachments?: components["schemas"]["Attachment"][];
             /** @description Only these agents answer. By default those that the text names with `@`, or all agents if it names none. */
             mentions?: components["schemas"]["AgentId"][];
+            /** @description Whether agents answer the message. `false` only stores it: it interrupts nothing and starts nothing. */
+            run?: boolean;
             /** @example !count 20 100 */
             text: string;
             when_busy?: components["schemas"]["WhenBusy"] | null;
@@ -3178,7 +3397,7 @@ export interface components {
             type: "retract";
         };
         Room: {
-            /** @description In the order they joined. Agents answer in this order. */
+            /** @description In the order they joined. */
             agents: components["schemas"]["AgentId"][];
             created_at: components["schemas"]["Timestamp"];
             /**
@@ -3196,26 +3415,97 @@ export interface components {
             /** @description The new list of participants; it replaces the old one. */
             agents?: components["schemas"]["AgentId"][] | null;
             name?: components["schemas"]["Name"] | null;
-            policy?: components["schemas"]["RoomPolicy"] | null;
+            policy?: components["schemas"]["RoomPolicyChange"] | null;
         };
         /** Format: uuid */
         RoomId: string;
         RoomList: {
             rooms: components["schemas"]["RoomSummary"][];
         };
-        /** @description The policy of a room. Missing fields have defaults. */
+        /** @description Who speaks when in a room. Missing fields keep their value, in a new room their default. */
         RoomPolicy: {
+            /**
+             * Format: int32
+             * @description How many rounds a debate has before the judge speaks.
+             * @default 2
+             */
+            debate_rounds: number;
+            /**
+             * @description Whether agents react to each other after they have answered a message, round by round, until all skip.
+             * @default false
+             */
+            follow_up: boolean;
+            /** @default null */
+            judge: components["schemas"]["AgentId"] | null;
+            /**
+             * @description Who answers a message, and in which order.
+             * @default in_order
+             */
+            kind: components["schemas"]["TurnOrder"];
+            /**
+             * Format: int32
+             * @description How many runs a person's message may cause.
+             * @default 30
+             */
+            max_messages: number;
+            /**
+             * Format: int32
+             * @description How many follow-up rounds, or turns of the moderator, a person's message may cause.
+             * @default 5
+             */
+            max_rounds: number;
+            /**
+             * @description The settings of single agents in this room; an agent without an entry has the defaults.
+             * @default {}
+             */
+            members: {
+                [key: string]: components["schemas"]["MemberSettings"];
+            };
+            /**
+             * @description What naming agents in a message does.
+             * @default only
+             */
+            mentions: components["schemas"]["MentionRule"];
+            /** @default null */
+            moderator: components["schemas"]["AgentId"] | null;
+            /**
+             * Format: int32
+             * @description Decides the order of agents with equal priority, together with the message. A new room gets a random one.
+             * @default 0
+             */
+            seed: number;
             /**
              * @description What happens to a message that arrives while agents are answering, unless the message sets its own policy.
              * @default enqueue
              */
             when_busy: components["schemas"]["WhenBusy"];
         };
+        /** @description The fields of a room's policy to set; all others stay, in a new room at their defaults. `null` resets a field. */
+        RoomPolicyChange: {
+            /** Format: int32 */
+            debate_rounds?: number | null;
+            follow_up?: boolean | null;
+            judge?: components["schemas"]["AgentId"] | null;
+            kind?: components["schemas"]["TurnOrder"] | null;
+            /** Format: int32 */
+            max_messages?: number | null;
+            /** Format: int32 */
+            max_rounds?: number | null;
+            /** @description The settings to change, by agent. */
+            members?: {
+                [key: string]: components["schemas"]["MemberChange"];
+            } | null;
+            mentions?: components["schemas"]["MentionRule"] | null;
+            moderator?: components["schemas"]["AgentId"] | null;
+            /** Format: int32 */
+            seed?: number | null;
+            when_busy?: components["schemas"]["WhenBusy"] | null;
+        };
         RoomSpec: {
-            /** @description The agents answer in this order. */
+            /** @description In the order they join. */
             agents?: components["schemas"]["AgentId"][];
             name: components["schemas"]["Name"];
-            policy?: components["schemas"]["RoomPolicy"];
+            policy?: components["schemas"]["RoomPolicyChange"] | null;
             project_id?: components["schemas"]["ProjectId"] | null;
         };
         /** @description A room in a list of rooms: with its activity and its last message. */
@@ -3573,6 +3863,10 @@ export interface components {
             /** Format: int64 */
             stopped: number;
         };
+        SkippedCell: {
+            /** @description A planned cell, or the running one, which is cancelled. By default the next planned cell. */
+            cell?: string | null;
+        };
         /** @description A message of the server. Messages and fields may be added: ignore those that you do not know. */
         SocketMessage: {
             epoch: components["schemas"]["Epoch"];
@@ -3738,6 +4032,9 @@ export interface components {
             agent_run_id: components["schemas"]["RunId"];
             /** @description Always `running`; the run may still wait for its turn. */
             status: string;
+        };
+        StartedRun: {
+            agent_id?: components["schemas"]["AgentId"] | null;
         };
         StatusData: {
             /** @description A text for people. */
@@ -3944,9 +4241,62 @@ export interface components {
              */
             type: "stream_start";
         };
+        /** @description The plan of a room: what runs, and what follows. */
+        Tape: {
+            /** @description In the order in which they start. */
+            cells: components["schemas"]["TapeCellState"][];
+            /**
+             * Format: int32
+             * @description The runs that the current message has caused so far; 0 if nothing is planned.
+             */
+            messages: number;
+            /**
+             * Format: int32
+             * @description The number of the current follow-up round; 0 for the answers to the message.
+             */
+            round: number;
+            state: components["schemas"]["TapeState"];
+        };
+        /** @description A cell of a new plan. */
+        TapeCell: {
+            agents: components["schemas"]["AgentId"][];
+            /** @description Names the cell in commands to the tape. */
+            id: string;
+            kind: components["schemas"]["CellKind"];
+            reason: components["schemas"]["CellReason"];
+            /**
+             * Format: int32
+             * @description 0 for the answers to the message, then the number of the follow-up round.
+             */
+            round: number;
+        };
+        TapeCellState: components["schemas"]["TapeCell"] & {
+            /** @description The runs of a cell that is queued or running. */
+            runs?: components["schemas"]["RunRef"][];
+            status: components["schemas"]["CellStatus"];
+        };
+        /**
+         * @description What a person did to a plan.
+         * @enum {string}
+         */
+        TapeChange: "paused" | "resumed" | "stepped" | "skipped" | "inserted" | "reordered" | "cleared";
         TapePlannedData: {
             /** @description The agents that answer, in this order. */
             cells: components["schemas"]["AgentId"][];
+            change?: components["schemas"]["TapeChange"] | null;
+            message_id?: components["schemas"]["MessageId"] | null;
+            /** @description The same agents in their cells, with the reason of each cell; absent in events of earlier versions. */
+            plan?: components["schemas"]["TapeCell"][];
+            /**
+             * Format: int32
+             * @description 0 for the answers to the message, then the number of the follow-up round.
+             */
+            round?: number;
+            /**
+             * Format: int32
+             * @description Decided the order of agents with equal priority.
+             */
+            seed?: number | null;
         };
         TapePlannedEvent: components["schemas"]["EventEnvelope"] & {
             data: components["schemas"]["TapePlannedData"];
@@ -3959,6 +4309,8 @@ export interface components {
              */
             type: "tape_planned";
         };
+        /** @enum {string} */
+        TapeState: "idle" | "running" | "paused";
         Task: {
             conversationId?: components["schemas"]["RoomId"] | null;
             /** @description The format of the stream. */
@@ -4159,6 +4511,11 @@ export interface components {
             /** @description The digest of the reviewed file. */
             digest: string;
         };
+        /**
+         * @description Who answers a message, and in which order.
+         * @enum {string}
+         */
+        TurnOrder: "in_order" | "everyone" | "concurrent" | "mention_only" | "round_robin" | "moderator" | "debate";
         Upload: {
             /** Format: int64 */
             bytes: number;
@@ -8447,6 +8804,631 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    runs_start_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartedRun"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunRef"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tape_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tape"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tape_insert: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InsertedCell"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tape"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tape_pause: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tape"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tape_reorder: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CellOrder"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tape"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tape_resume: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tape"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tape_skip: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkippedCell"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tape"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tape_step: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tape"];
                 };
             };
             /** @description A valid token is required */

@@ -84,6 +84,8 @@ mod skills_training;
 mod skills_transfer;
 mod slow;
 mod stop;
+mod tape;
+mod tape_interrupts;
 mod tls;
 mod tokens;
 mod two_servers;

@@ -13,6 +13,7 @@ use domain::{
     message::Attachment,
     room::WhenBusy,
     run::RunError,
+    tape::{CellKind, CellReason, TapeCell, TapeChange},
     usage::{Cost, Usage},
 };
 use serde_json::{Value, json};
@@ -43,9 +44,21 @@ fn every_event_type_is_in_the_sample() {
     assert_eq!(kinds, all, "add an event of the missing type to the sample");
 }
 
+fn plan_of(agents: [AgentId; 2]) -> Vec<TapeCell> {
+    let cell = |(number, agent): (u32, AgentId)| TapeCell {
+        id: format!("p{number}"),
+        kind: CellKind::Sequential,
+        agents: vec![agent],
+        reason: CellReason::Priority,
+        round: 0,
+    };
+    (1..).zip(agents).map(cell).collect()
+}
+
 fn two_agents_one_after_another(journal: &mut SampleJournal, first: AgentId, second: AgentId) {
     let message = journal.post("Hello both", WhenBusy::Enqueue);
-    journal.append(TapePlanned { cells: vec![first, second] });
+    journal.append(TapePlanned::new(message, 0, 1, plan_of([first, second])));
+    journal.append(TapePlanned::changed(TapeChange::Paused, plan_of([first, second])));
     let (mut one, mut two) = (journal.queue(first, message), journal.queue(second, message));
     journal.start(&mut one, Some("scripted-1"));
     think(journal, &mut one, "A greeting. ", None);
@@ -63,6 +76,7 @@ fn two_agents_one_after_another(journal: &mut SampleJournal, first: AgentId, sec
     report_usage(journal, &mut two, None, None);
     report_usage(journal, &mut two, Some(1), None);
     journal.complete(two);
+    journal.append(TapePlanned::new(message, 1, 1, plan_of([first, second])));
 }
 
 fn tools_and_attachments(journal: &mut SampleJournal, agent: AgentId) {

@@ -128,7 +128,7 @@ pub async fn create_chat_session(
         })?,
     };
     let name = new.title.unwrap_or_else(|| agent.spec.name.clone());
-    let room = NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::default() };
+    let room = NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::for_new_room() };
     let room = app.engine.create_room(&caller, room, attempt(key, fingerprint).as_ref()).await?;
     let session = queries.room_summary(owner, room.id).await?.into();
     Ok((StatusCode::CREATED, Json(ChatSessionBody { session })))
@@ -277,7 +277,7 @@ pub async fn send_chat_message(
         let why = "attachments: upload files with POST /api/uploads, and post them with POST /api/rooms/{id}/messages.";
         return Err(Problem::new(Code::Unprocessable, why).with("pointer", "/attachments"));
     }
-    let post = NewPost { text: new.message, when_busy: None, attachments: Vec::new(), mentions: Vec::new() };
+    let post = NewPost::new(new.message);
     let posted = app.engine.post(&caller, id, post, attempt(key, fingerprint).as_ref()).await?;
     let Some(run) = posted.runs.first() else {
         return Err(Problem::new(Code::Conflict, "The message is stored, but the room has no agent to answer it."));

@@ -56,7 +56,7 @@ pub async fn create_thread(
     JsonBody(new, fingerprint): JsonBody<NewThread>,
 ) -> Result<(StatusCode, Json<ThreadRef>), Problem> {
     let name = new.name.map_or_else(|| Name::parse(UNNAMED), Ok).map_err(Problem::internal)?;
-    let room = NewRoom { name, agents: Vec::new(), project_id: None, policy: RoomPolicy::default() };
+    let room = NewRoom { name, agents: Vec::new(), project_id: None, policy: RoomPolicy::for_new_room() };
     let room = app.engine.create_room(&caller, room, attempt(key, fingerprint).as_ref()).await?;
     Ok((StatusCode::CREATED, Json(ThreadRef { thread_id: room.id })))
 }

@@ -15,7 +15,7 @@ vi.mock('@tanstack/react-router', () => ({ useNavigate: () => navigate }))
 configure({ asyncUtilTimeout: 20_000 })
 
 const at = '2026-01-01T00:00:00Z'
-const lobby = summaryOf({ id: 'lobby', name: 'Lobby', agents: [], policy: { when_busy: 'enqueue' }, head: 1, created_at: at, updated_at: at })
+const lobby = summaryOf({ id: 'lobby', name: 'Lobby', agents: [], policy: { when_busy: 'enqueue' } as RoomSummary['policy'], head: 1, created_at: at, updated_at: at })
 
 beforeEach(() => navigate.mockClear())
 afterEach(cleanup)

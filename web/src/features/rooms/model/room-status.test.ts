@@ -6,7 +6,7 @@ import { isUnread } from './read-marks'
 import { lineOf } from './room-status'
 
 const at = '2026-01-01T00:00:00Z'
-const quiet: RoomSummary = summaryOf({ id: 'r', name: 'Lobby', agents: [], policy: { when_busy: 'enqueue' }, head: 9, created_at: at, updated_at: at })
+const quiet: RoomSummary = summaryOf({ id: 'r', name: 'Lobby', agents: [], policy: { when_busy: 'enqueue' } as RoomSummary['policy'], head: 9, created_at: at, updated_at: at })
 
 function answer(text: string): Message {
   const parts = [{ type: 'text' as const, text }]

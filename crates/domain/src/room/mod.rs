@@ -1,4 +1,8 @@
-//! A room: a conversation with its participants and one journal.
+//! A room: a conversation with its participants and one journal. `policy` says who speaks when.
+
+mod policy;
+
+pub use policy::{MAX_PRIORITY, MemberSettings, MentionRule, PolicyError, RoomPolicy, TurnOrder, WhenBusy};
 
 use crate::{
     ids::{AgentId, ProjectId, RoomId},
@@ -10,33 +14,11 @@ use serde::{Deserialize, Serialize};
 
 pub const MAX_AGENTS: usize = 32;
 
-/// The policy of a room. Missing fields have defaults.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RoomPolicy {
-    /// What happens to a message that arrives while agents are answering, unless the message sets its own policy.
-    pub when_busy: WhenBusy,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WhenBusy {
-    /// Queue the message until the current answers are finished.
-    #[default]
-    Enqueue,
-    /// Stop the current answers, keep their partial text, then answer the message.
-    Interrupt,
-    /// Refuse the message with 409.
-    Reject,
-    /// Pass the message to the current answer, if the provider supports it.
-    Steer,
-}
-
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Room {
     pub id: RoomId,
     pub name: Name,
-    /// In the order they joined. Agents answer in this order.
+    /// In the order they joined.
     pub agents: Vec<AgentId>,
     pub project_id: Option<ProjectId>,
     pub policy: RoomPolicy,
