@@ -3,15 +3,15 @@ import { answerOf, api } from '@/lib/api/client'
 
 /** The requests that the feed makes; tests bring their own. */
 export interface FeedApi {
-  history(room: string, limit: number, before?: number): Promise<History>
+  history(room: string, limit: number, before?: number, since?: number): Promise<History>
   events(room: string, after: string, limit: number): Promise<EventPage>
   runs(filter: { room_id: string; limit: number }): Promise<Run[]>
   post(room: string, message: NewMessage, key: string): Promise<Posted>
 }
 
 export const httpApi: FeedApi = {
-  history: (id, limit, before) =>
-    answerOf(api.GET('/api/rooms/{id}/messages', { params: { path: { id }, query: { limit, before } } })),
+  history: (id, limit, before, since) =>
+    answerOf(api.GET('/api/rooms/{id}/messages', { params: { path: { id }, query: { limit, before, since } } })),
   // The same address also serves a stream of text, which is not asked for here.
   events: (id, after, limit) =>
     answerOf(api.GET('/api/rooms/{id}/events', { params: { path: { id }, query: { after, limit } } })) as Promise<EventPage>,

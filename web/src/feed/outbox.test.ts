@@ -36,6 +36,7 @@ function shownTexts(feed: Feed): string[] {
   if (!state) return []
   return rowsOf(state).map((row) => {
     if (row.kind === 'pending') return row.pending.text
+    if (row.kind === 'skipped') return '…'
     const message = state.messages.get(row.id)
     return message ? textOf(message) : ''
   })

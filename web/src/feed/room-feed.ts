@@ -2,11 +2,12 @@ import { ApiError, explain } from '@/lib/api/client'
 import { backoff } from './backoff'
 import type { RoomEvent } from './event'
 import { Listeners } from './listeners'
+import { type ReadPage, isSameRange, olderPage } from './pages'
 import { catchUp, fillHoles, readRun } from './read-events'
 import { foldRoom, hasGap } from './fold-room'
 import type { RoomContext, RoomView } from './room-view'
 import { unfinished } from './rows'
-import { fromHistory, isOpenEnded, withOlder, withRunEvents, withRuns } from './snapshot'
+import { fromHistory, isOpenEnded, withRunEvents, withRuns } from './snapshot'
 import type { RoomState } from './state'
 
 /** A heartbeat may name a head whose events are right behind it on the same line. */
@@ -98,20 +99,24 @@ export class RoomFeed {
     return this.loading
   }
 
-  async loadOlder(): Promise<void> {
+  readonly loadOlder = (): Promise<void> => this.loadPage(olderPage)
+
+  async loadPage(read: ReadPage): Promise<void> {
     const { state, isLoadingOlder } = this.view
-    if (!state || isLoadingOlder || state.loadedFrom === 0) return
+    if (!state || isLoadingOlder) return
     this.set({ isLoadingOlder: true })
     try {
       const { api, pageSize } = this.context
-      const history = await api.history(this.roomId, pageSize, state.loadedFrom)
+      const loaded = await read(api, state, pageSize)
+      if (!loaded) return
+      const { history, join } = loaded
       this.flush()
       if (this.isBehind(history.head)) await this.fill()
       if (this.isBehind(history.head)) return
-      let older = fromHistory(this.roomId, history)
-      if (isOpenEnded(older)) older = await catchUp(api, older, () => this.view.state ?? older)
+      let page = fromHistory(this.roomId, history)
+      if (isOpenEnded(page)) page = await catchUp(api, page, () => this.view.state ?? page)
       const current = this.view.state
-      if (current?.epoch === history.epoch && current.loadedFrom === state.loadedFrom) this.put(withOlder(current, older))
+      if (current?.epoch === history.epoch && isSameRange(current, state)) this.put(join(current, page))
     } finally {
       this.set({ isLoadingOlder: false })
     }

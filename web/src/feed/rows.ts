@@ -4,8 +4,10 @@ export type Row =
   | { kind: 'message'; key: string; id: string }
   | { kind: 'run'; key: string; id: string }
   | { kind: 'pending'; key: string; pending: Pending }
+  /** Where messages were skipped. */
+  | { kind: 'skipped'; key: string }
 
-type Source = Pick<RoomState, 'order' | 'messages' | 'runs' | 'pending' | 'loadedFrom'>
+type Source = Pick<RoomState, 'order' | 'messages' | 'runs' | 'pending' | 'loadedFrom' | 'skipped'>
 
 /**
  * A conversation from top to bottom. A run that has not begun to speak stands at the end, where its answer will be; one
@@ -13,11 +15,18 @@ type Source = Pick<RoomState, 'order' | 'messages' | 'runs' | 'pending' | 'loade
  */
 export function rowsOf(source: Source): Row[] {
   const silent = [...source.runs.values()].filter((run) => run.streamId === null && run.queuedSeq !== null)
-  const ended = silent.filter((run) => hasEnded(run) && (run.queuedSeq ?? 0) >= source.loadedFrom).sort(byQueue)
+  const { skipped, loadedFrom } = source
+  const isLoaded = (seq: number): boolean => seq >= loadedFrom && !(skipped && seq > skipped.after && seq < skipped.before)
+  const ended = silent.filter((run) => hasEnded(run) && isLoaded(run.queuedSeq ?? 0)).sort(byQueue)
   const rows: Row[] = []
   let next = 0
+  let isAbove = skipped !== null
   for (const id of source.order) {
     const seq = source.messages.get(id)?.seq ?? 0
+    if (isAbove && seq >= (skipped?.before ?? 0)) {
+      rows.push({ kind: 'skipped', key: 'skipped' })
+      isAbove = false
+    }
     for (let run = ended[next]; run && (run.queuedSeq ?? 0) < seq; run = ended[++next]) rows.push(runRow(run))
     rows.push({ kind: 'message', key: id, id })
   }
@@ -41,4 +50,10 @@ function byQueue(a: RunState, b: RunState): number {
 /** The active and queued runs of a room, in order. */
 export function unfinished(runs: RoomState['runs']): RunState[] {
   return [...runs.values()].filter((run) => !hasEnded(run)).sort(byQueue)
+}
+
+/** How many messages wait for the runs before them. */
+export function queuedMessages(state: RoomState | null): number {
+  const queued = state ? unfinished(state.runs).filter((run) => run.status === 'queued') : []
+  return new Set(queued.map((run) => run.messageId)).size
 }

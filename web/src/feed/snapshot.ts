@@ -29,6 +29,30 @@ export function withOlder(state: RoomState, older: RoomState): RoomState {
   return { ...state, messages, runs, names, order: inOrder(messages), loadedFrom: older.loadedFrom }
 }
 
+/** The same room with a page that ends before `until`. If that is far above what is loaded, what lies between is skipped. */
+export function withEarlier(state: RoomState, page: RoomState, until: number): RoomState {
+  const joined = withOlder(state, page)
+  return until >= state.loadedFrom ? joined : { ...joined, skipped: { after: until - 1, before: state.loadedFrom } }
+}
+
+/** The same room with the messages right after where it skipped some, up to `until`. */
+export function withSkipped(state: RoomState, page: RoomState, until: number): RoomState {
+  const { skipped } = state
+  if (!skipped) return state
+  const messages = new Map([...page.messages, ...state.messages])
+  const runs = new Map([...page.runs, ...state.runs])
+  const names = new Map([...page.names, ...state.names])
+  const rest = until < skipped.before ? { after: until - 1, before: skipped.before } : null
+  return { ...state, messages, runs, names, order: inOrder(messages), skipped: rest }
+}
+
+/** How many positions a page of messages takes, judged by the newest ones. */
+export function spanOf({ order, messages, loadedFrom, skipped, head }: RoomState, pageSize: number): number {
+  const from = skipped?.before ?? loadedFrom
+  const newest = order.filter((id) => (messages.get(id)?.seq ?? 0) >= from).length
+  return Math.max(pageSize, Math.ceil(((head - from) / Math.max(1, newest)) * pageSize))
+}
+
 export function isOpenEnded(state: RoomState): boolean {
   return [...state.messages.values()].some((message) => message.status === 'streaming')
 }

@@ -111,6 +111,8 @@ export interface RoomState {
   head: number
   /** Messages older than this are not loaded; 0 when all are. */
   loadedFrom: number
+  /** Messages between these two positions are not loaded: a link led to an early one. */
+  skipped: { after: number; before: number } | null
   messages: ReadonlyMap<string, Message>
   /** Message ids by seq. */
   order: readonly string[]
@@ -130,6 +132,7 @@ export function emptyRoom(roomId: string, epoch: string): RoomState {
     seq: 0,
     head: 0,
     loadedFrom: 0,
+    skipped: null,
     messages: new Map(),
     order: [],
     runs: new Map(),

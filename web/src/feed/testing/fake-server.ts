@@ -44,7 +44,7 @@ export class FakeServer {
     open: (lineEvents) => this.accept(lineEvents),
     nextFrame: (callback) => this.clock.after(16, callback),
     api: {
-      history: (_, limit, before) => this.answer('history', () => ({ ...historyAt(this.head, limit, before), epoch: this.epoch })),
+      history: (_, limit, before, since) => this.answer('history', () => ({ ...historyAt(this.head, limit, before, since), epoch: this.epoch })),
       events: (_, after, limit) => this.answer('events', () => this.page(after, limit)),
       runs: () => this.answer('runs', () => runsAt(this.head)),
       post: () => Promise.reject(new Error('this server only plays a recording')),

@@ -26,9 +26,9 @@ export function plainFold(upTo: number = events.length): RoomState {
 }
 
 /** What a server would answer whose journal ends at `head`. */
-export function historyAt(head: number, limit: number, before = Number.POSITIVE_INFINITY): History {
+export function historyAt(head: number, limit: number, before = Number.POSITIVE_INFINITY, since = 0): History {
   const { messages, order } = plainFold(head)
-  const fitting = order.map((id) => messages.get(id) as Message).filter((message) => message.seq < before)
+  const fitting = order.map((id) => messages.get(id) as Message).filter(({ seq }) => seq < before && seq > since)
   return { epoch, head, messages: fitting.slice(-limit).map(toStored), has_more: fitting.length > limit }
 }
 

@@ -1,4 +1,4 @@
-import { Braces, Quote, RotateCcw } from 'lucide-react'
+import { Braces, Quote } from 'lucide-react'
 import { type ReactNode, memo, useState } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { IconButton } from '@/components/ui/button'
@@ -11,6 +11,7 @@ import { useAgentName } from '../model/use-agents'
 import { useRetry } from '../model/use-retry'
 import { useWholeRun } from '../model/use-whole-run'
 import { AnswerEnd } from './answer-end'
+import { AskAgain } from './ask-again'
 import { AnswerParts } from './answer-parts'
 import { Entry } from './entry'
 import { EventsDialog } from './events-dialog'
@@ -51,11 +52,7 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
       }
       actions={
         <>
-          {retry && message.status === 'complete' && (
-            <IconButton label={t.askAgain} onClick={() => void retry()}>
-              <RotateCcw size={15} aria-hidden />
-            </IconButton>
-          )}
+          {retry && message.status === 'complete' && <AskAgain roomId={roomId} agentId={agentId} onAsk={(other) => void retry(other)} />}
           <IconButton label={t.quote} onClick={() => putInComposer(roomId, quoted(textOf(message)))}>
             <Quote size={15} aria-hidden />
           </IconButton>

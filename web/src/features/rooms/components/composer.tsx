@@ -3,7 +3,7 @@ import { ArrowUp, Paperclip } from 'lucide-react'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { IconButton } from '@/components/ui/button'
-import { unfinished } from '@/feed/rows'
+import { queuedMessages, unfinished } from '@/feed/rows'
 import { textOf } from '@/feed/state'
 import { useFeed, useRoom } from '@/feed/use-feed'
 import { skillsQuery } from '@/lib/api/queries'
@@ -11,7 +11,7 @@ import type { Room, WhenBusy } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { useStore } from '@/lib/store'
 import { composerInsert, withInsert } from '../model/composer-insert'
-import { mentionsIn } from '../model/mentions'
+import { mentionsIn, mentionsWith } from '../model/mentions'
 import { nameRoom, rememberAgents, titleFrom, isUntitled } from '../model/new-chat'
 import type { Skill } from '../model/skill'
 import { commandFor } from '../model/skill-command'
@@ -25,6 +25,7 @@ import { BusyChoice } from './busy-choice'
 import styles from './composer.module.css'
 import { MessageField } from './message-field'
 import { NoAgentsNote } from './no-agents-note'
+import { Recipient } from './recipient'
 import { SkillForm } from './skill-form'
 import { StopButton } from './stop-button'
 import { UploadChips } from './upload-chips'
@@ -36,6 +37,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   const [text, setText] = useDraft(room.id)
   const [chosenBusy, setChosenBusy] = useState<WhenBusy | null>(null)
   const [isDue, setIsDue] = useState(false)
+  const [recipient, setRecipient] = useState<string | null>(null)
   const [skill, setSkill] = useState<Skill | null>(null)
   const field = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
@@ -47,6 +49,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   const isOver = usePageDrop((dropped) => list.add(dropped))
   const insert = useStore(composerInsert)
   const isBusy = useRoom(room.id, (view) => view.state !== null && unfinished(view.state.runs).length > 0)
+  const queued = useRoom(room.id, (view) => queuedMessages(view.state))
   const whenBusy = chosenBusy ?? (room.policy.when_busy === 'reject' ? 'enqueue' : room.policy.when_busy)
   const files = readinessOf(uploads)
   const isSomething = (text.trim() !== '' || files !== 'nothing') && files !== 'failed' && skill === null
@@ -76,7 +79,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
     const attachments = uploads.flatMap(({ attachment }) => attachment ?? [])
     rememberAgents(room.agents)
     if (isUntitled(room.name)) title(text)
-    void feed.outbox(room.id).send({ text: text.trim(), attachments, mentions: mentionsIn(text, members), whenBusy: isBusy ? whenBusy : null })
+    void feed.outbox(room.id).send({ text: text.trim(), attachments, mentions: mentionsWith(mentionsIn(text, members), recipient), whenBusy: isBusy ? whenBusy : null })
     setText('')
     list.clear()
     setChosenBusy(null)
@@ -150,7 +153,8 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
               event.target.value = ''
             }}
           />
-          {isBusy && <BusyChoice agents={members} value={whenBusy} onChange={setChosenBusy} />}
+          {members.length > 1 && <Recipient agents={members} value={recipient} onChange={setRecipient} />}
+          {isBusy && <BusyChoice agents={members} value={whenBusy} queued={queued} onChange={setChosenBusy} />}
           <div className={styles.end}>
             <span role="status" className={styles.due}>
               {isDue && (isLive ? t.sendsWhenUploadsFinish : t.sendsOnceTheRoomHasLoaded)}

@@ -5,6 +5,7 @@ import { Answer } from './answer'
 import { PendingMessage } from './pending-message'
 import { PersonMessage } from './person-message'
 import { RunRow } from './run-row'
+import { SkippedRow } from './skipped-row'
 
 interface ConversationRowProps {
   roomId: string
@@ -19,6 +20,8 @@ export const ConversationRow = memo(function ConversationRow({ roomId, row, prev
       return <MessageRow roomId={roomId} id={row.id} previousId={previousId} isMarked={isMarked} />
     case 'run':
       return <RunRow roomId={roomId} runId={row.id} previousId={previousId} />
+    case 'skipped':
+      return <SkippedRow roomId={roomId} />
     case 'pending':
       return <PendingMessage roomId={roomId} pending={row.pending} />
   }

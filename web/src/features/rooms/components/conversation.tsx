@@ -1,5 +1,6 @@
 import { elementScroll, useVirtualizer } from '@tanstack/react-virtual'
-import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef } from 'react'
+import { type KeyboardEvent, type ReactNode, type RefObject, useCallback, useEffect, useMemo, useRef } from 'react'
+import { pageAround, skippedPage } from '@/feed/pages'
 import { type Row, rowsOf } from '@/feed/rows'
 import type { Message } from '@/feed/state'
 import { useFeed, useRoom } from '@/feed/use-feed'
@@ -48,7 +49,7 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
 
   const messages = feed.room(roomId).snapshot().state?.messages ?? noMessages
 
-  useTarget(roomId, target, rows, seqOfRow, (index) => {
+  const reached = useTarget(roomId, target, rows, seqOfRow, (index) => {
     letGo()
     virtualizer.scrollToIndex(index, { align: 'start' })
   })
@@ -57,8 +58,10 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
   const items = virtualizer.getVirtualItems()
   const firstIndex = items[0]?.index ?? 0
   useEffect(() => {
+    // On the way to a message that a link named, the pages between are not wanted.
+    if (target !== null && reached.current !== target) return
     if (firstIndex <= earlyRows && rows.length > 0) void feed.room(roomId).loadOlder().catch(() => {})
-  }, [feed, roomId, firstIndex, rows.length])
+  }, [feed, roomId, firstIndex, rows.length, target, reached])
 
   // The browser would glide there, and every move of ours on the way would shift where it comes to rest.
   const jump = (event: KeyboardEvent): void => {
@@ -122,12 +125,13 @@ function useRows(roomId: string): Row[] {
   const order = useRoom(roomId, (view) => view.state?.order)
   const runs = useRoom(roomId, (view) => view.state?.runs)
   const pending = useRoom(roomId, (view) => view.state?.pending)
+  const skipped = useRoom(roomId, (view) => view.state?.skipped ?? null)
   const room = useFeed().room(roomId)
   // Reads the current messages: texts do not change the rows, and the order decides which rows exist.
   return useMemo(() => {
     const { state } = room.snapshot()
-    return order && runs && pending && state ? rowsOf({ ...state, order, runs, pending }) : []
-  }, [room, order, runs, pending])
+    return order && runs && pending && state ? rowsOf({ ...state, order, runs, pending, skipped }) : []
+  }, [room, order, runs, pending, skipped])
 }
 
 function useSeqOfRow(roomId: string, rows: Row[]): (index: number) => number | null {
@@ -138,15 +142,19 @@ function useSeqOfRow(roomId: string, rows: Row[]): (index: number) => number | n
   }
 }
 
-/** Scrolls once to the message that a link named, after whatever lies between has been loaded. */
-function useTarget(roomId: string, target: number | null, rows: Row[], seqOf: (index: number) => number | null, scrollTo: (index: number) => void): void {
+/** Scrolls once to the message that a link named, after its page has been loaded. Returns which one it has got to. */
+function useTarget(roomId: string, target: number | null, rows: Row[], seqOf: (index: number) => number | null, scrollTo: (index: number) => void): RefObject<number | null> {
   const feed = useFeed()
   const done = useRef<number | null>(null)
   useEffect(() => {
     const { state } = feed.room(roomId).snapshot()
     if (target === null || done.current === target || !state || rows.length === 0) return
     if (state.loadedFrom > target) {
-      void feed.room(roomId).loadOlder().catch(() => {})
+      void feed.room(roomId).loadPage(pageAround(target)).catch(() => {})
+      return
+    }
+    if (state.skipped && target > state.skipped.after && target < state.skipped.before) {
+      void feed.room(roomId).loadPage(skippedPage).catch(() => {})
       return
     }
     done.current = target
@@ -154,4 +162,5 @@ function useTarget(roomId: string, target: number | null, rows: Row[], seqOf: (i
     // After the list has put itself to its end.
     if (index >= 0) requestAnimationFrame(() => scrollTo(index))
   })
+  return done
 }

@@ -41,3 +41,8 @@ export function complete(text: string, completion: Completion, caret: number, ch
   const after = text.slice(caret).replace(/^ /, '')
   return { text: text.slice(0, completion.start) + inserted + after, caret: completion.start + inserted.length }
 }
+
+/** What the text names goes before what was chosen beside it. */
+export function mentionsWith(named: readonly string[], chosen: string | null): readonly string[] {
+  return named.length > 0 || chosen === null ? named : [chosen]
+}

@@ -16,7 +16,6 @@ export const de: typeof en = {
   queue: 'Einreihen',
   answerThisWhenTheCurrentAnswerIs: 'Beantworten, wenn die jetzige Antwort fertig ist',
   interrupt: 'Unterbrechen',
-  stopTheCurrentAnswerAndEverythingQueued: 'Die jetzige Antwort und alles Eingereihte stoppen, dann dies beantworten',
   steer: 'Lenken',
   sendItToTheAgentNowWithout: 'Jetzt an den Agenten senden, ohne ihn zu stoppen',
   whileAnAgentAnswers: 'Während ein Agent antwortet',
@@ -292,4 +291,10 @@ export const de: typeof en = {
   checking: 'Prüft…',
   checkAgain: 'Erneut prüfen',
   moreProviders: (count: number) => `${count} weitere Anbieter`,
+  askAgent: (name: string) => `${name} fragen`,
+  stopsTheCurrentAnswer: 'Stoppt die jetzige Antwort',
+  stopsAndDropsOne: 'Stoppt die jetzige Antwort und verwirft 1 eingereihte Nachricht',
+  stopsAndDrops: (count: number) => `Stoppt die jetzige Antwort und verwirft ${count} eingereihte Nachrichten`,
+  whoAnswers: 'Wer antwortet',
+  everyone: 'Alle',
 }

@@ -14,7 +14,6 @@ export const en = {
   queue: 'Queue',
   answerThisWhenTheCurrentAnswerIs: 'Answer this when the current answer is finished',
   interrupt: 'Interrupt',
-  stopTheCurrentAnswerAndEverythingQueued: 'Stop the current answer and everything queued, then answer this',
   steer: 'Steer',
   sendItToTheAgentNowWithout: 'Send it to the agent now, without stopping',
   whileAnAgentAnswers: 'While an agent answers',
@@ -290,4 +289,10 @@ export const en = {
   checking: 'Checking…',
   checkAgain: 'Check again',
   moreProviders: (count: number) => `${count} more providers`,
+  askAgent: (name: string) => `Ask ${name}`,
+  stopsTheCurrentAnswer: 'Stops the current answer',
+  stopsAndDropsOne: 'Stops the current answer and drops 1 queued message',
+  stopsAndDrops: (count: number) => `Stops the current answer and drops ${count} queued messages`,
+  whoAnswers: 'Who answers',
+  everyone: 'Everyone',
 }
