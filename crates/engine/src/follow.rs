@@ -23,6 +23,8 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 pub enum EventUpdate {
     /// Never empty. For a reader of one run, only its events.
     Events(Vec<Arc<Frame>>),
+    /// The next event is large and was not read yet: [`EventReader::next_large`] reads it.
+    Large { bytes: usize },
     /// The position is not in this journal; the next events begin at seq 1.
     Reset { head: Seq },
     /// No more events for now.
@@ -62,25 +64,49 @@ impl EventReader {
     /// Returns the next events that are stored. Does not wait for new ones.
     pub async fn next(&mut self) -> Result<EventUpdate, StoreError> {
         while !self.has_ended {
-            match self.follower.next().await? {
-                Batch::Frames(frames) => {
-                    let frames = self.select(frames);
-                    if !frames.is_empty() {
-                        return Ok(EventUpdate::Events(frames));
-                    }
-                }
-                Batch::Reset { head } => return Ok(EventUpdate::Reset { head }),
-                Batch::CaughtUp => return Ok(EventUpdate::CaughtUp),
+            let batch = self.follower.next().await?;
+            if let Some(update) = self.update(batch) {
+                return Ok(update);
             }
         }
         Ok(EventUpdate::RunEnded)
     }
 
-    /// Waits for the next events. Returns `CaughtUp` at the deadline.
+    /// Reads the event that [`EventUpdate::Large`] was about, and others if that is of another run.
+    pub async fn next_large(&mut self) -> Result<EventUpdate, StoreError> {
+        let batch = self.follower.next_large().await?;
+        match self.update(batch) {
+            Some(update) => Ok(update),
+            None => self.next().await,
+        }
+    }
+
+    fn update(&mut self, batch: Batch) -> Option<EventUpdate> {
+        Some(match batch {
+            Batch::Frames(frames) => {
+                let frames = self.select(frames);
+                if frames.is_empty() {
+                    return None;
+                }
+                EventUpdate::Events(frames)
+            }
+            Batch::Large { bytes } => EventUpdate::Large { bytes },
+            Batch::Reset { head } => EventUpdate::Reset { head },
+            Batch::CaughtUp => EventUpdate::CaughtUp,
+        })
+    }
+
+    /// Waits for the next events, for a caller that keeps none of them: large ones are read too. Returns `CaughtUp` at the
+    /// deadline.
     pub async fn next_before(&mut self, deadline: Instant) -> Result<EventUpdate, StoreError> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.next().await? {
+            let update = match self.next().await? {
+                EventUpdate::Large { .. } => self.next_large().await?,
+                update => update,
+            };
+            match update {
+                EventUpdate::Large { .. } => {}
                 EventUpdate::CaughtUp if !left.is_zero() => {
                     if timeout(REFRESH_INTERVAL.min(left), self.notified()).await.is_err() {
                         self.refresh().await?;

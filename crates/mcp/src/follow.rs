@@ -61,11 +61,8 @@ impl RunFollow {
         let deadline = Instant::now() + max_wait;
         loop {
             // Nothing happens before an open approval is answered.
-            let update = match self.open_approvals.is_empty() {
-                true => self.events.next_before(deadline).await?,
-                false => self.events.next().await?,
-            };
-            match update {
+            let until = if self.open_approvals.is_empty() { deadline } else { Instant::now() };
+            match self.events.next_before(until).await? {
                 EventUpdate::Events(frames) => {
                     let mut tools = Vec::new();
                     for body in frames.iter().filter_map(|frame| frame.body()) {
@@ -73,8 +70,8 @@ impl RunFollow {
                     }
                     listener.on_events(&self.answer, &tools).await;
                 }
-                // Cannot happen: the position was just read from this journal.
-                EventUpdate::Reset { .. } => {}
+                // Cannot happen: the position was just read from this journal, and large events are read there.
+                EventUpdate::Reset { .. } | EventUpdate::Large { .. } => {}
                 EventUpdate::CaughtUp | EventUpdate::RunEnded => break,
             }
         }

@@ -93,7 +93,7 @@ impl Engine {
                     let why = format!("the run has not ended within {limit} s; its status is {status}");
                     return Err(EngineError::Unavailable(why));
                 }
-                EventUpdate::Events(_) | EventUpdate::Reset { .. } => {}
+                EventUpdate::Events(_) | EventUpdate::Large { .. } | EventUpdate::Reset { .. } => {}
             }
         }
     }

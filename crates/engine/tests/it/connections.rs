@@ -35,7 +35,9 @@ async fn m6_a_run_starts_and_streams_while_clients_hold_all_read_connections(dat
     while !seen.contains(&(Some(second), EventType::ContentDelta)) {
         match events.next_before(Instant::now() + SOON).await.unwrap() {
             EventUpdate::Events(frames) => seen.extend(frames.iter().map(|frame| (frame.run_id, frame.kind))),
-            EventUpdate::CaughtUp | EventUpdate::Reset { .. } | EventUpdate::RunEnded => panic!("{seen:?}"),
+            EventUpdate::CaughtUp | EventUpdate::Large { .. } | EventUpdate::Reset { .. } | EventUpdate::RunEnded => {
+                panic!("{seen:?}")
+            }
         }
     }
     drop(held);

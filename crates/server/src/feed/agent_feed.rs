@@ -1,11 +1,15 @@
 //! Tells a WebSocket what agents say, in whichever room, and how the list of agents changes. Every room of the workspace
-//! is watched; a room is read only when it has new events, so that a thousand quiet rooms cost one query.
+//! is watched, and counts as a subscription; a room is read only while it has new events, so that a thousand quiet rooms cost
+//! one query.
 
 use super::{
     dialect::{DialectFrame, MessagesTranslator, RunEvent},
     socket_protocol::SocketMessage,
 };
-use crate::error::Problem;
+use crate::{
+    error::{Code, Problem},
+    shares::{MemoryPermit, StreamPermit, SubscriptionPermits},
+};
 use domain::{
     agent::Agent,
     ids::{AgentId, RoomId, RunId},
@@ -19,6 +23,7 @@ use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
+    ops::Bound,
     sync::Arc,
 };
 use store::{
@@ -43,6 +48,10 @@ pub struct AgentFeed {
     rooms: BTreeMap<RoomId, WatchedRoom>,
     /// Rooms that may have new events.
     pending: BTreeSet<RoomId>,
+    /// The pending room that was read last: the others are next.
+    last_read: Option<RoomId>,
+    /// One for each watched room.
+    subscriptions: SubscriptionPermits,
     /// The last read failed, so the next one checks everything.
     is_stale: bool,
 }
@@ -50,7 +59,7 @@ pub struct AgentFeed {
 struct WatchedRoom {
     /// Where reading begins.
     head: Seq,
-    /// Opened with the room's first new event.
+    /// Opened with the room's first new event, and closed when no selected agent speaks there.
     reader: Option<Box<RoomAgents>>,
 }
 
@@ -60,13 +69,22 @@ struct RoomAgents {
     runs: BTreeMap<RunId, MessagesTranslator>,
 }
 
+/// What the client does not know yet, at most one batch of events.
+#[derive(Default)]
+pub struct AgentNews {
+    pub messages: Vec<SocketMessage>,
+    /// The memory of a large event, until it is sent.
+    pub memory: Option<MemoryPermit>,
+}
+
 impl AgentFeed {
     /// Starts watching, and returns the agents. Fails with `NotFound` if a selected agent does not exist.
     pub async fn open(
         queries: &Queries,
         owner: &Owner,
         selected: Option<BTreeSet<AgentId>>,
-    ) -> Result<(Self, Vec<Agent>), StoreError> {
+        subscriptions: SubscriptionPermits,
+    ) -> Result<(Self, Vec<Agent>), Problem> {
         let mut feed = Self {
             watch: queries.watch(owner),
             queries: queries.clone(),
@@ -76,11 +94,13 @@ impl AgentFeed {
             agents: BTreeMap::new(),
             rooms: BTreeMap::new(),
             pending: BTreeSet::new(),
+            last_read: None,
+            subscriptions,
             is_stale: false,
         };
         let agents = feed.selected_agents().await?;
         if feed.selected.as_ref().is_some_and(|selected| selected.len() != agents.len()) {
-            return Err(StoreError::NotFound);
+            return Err(StoreError::NotFound.into());
         }
         feed.agents = agents.iter().map(|agent| (agent.id, agent.updated_at)).collect();
         // Twice: a room may change after it was listed and before it is watched.
@@ -96,44 +116,64 @@ impl AgentFeed {
         }
     }
 
-    /// What the client does not know yet, a batch of each room. With `all`, everything is checked: a notification may be
-    /// lost.
-    pub async fn news(&mut self, all: bool) -> Vec<SocketMessage> {
-        let mut news = Vec::new();
+    /// What the client does not know yet. With `all`, everything is checked: a notification may be lost. Fails if there are
+    /// more rooms now than the user may follow.
+    pub async fn news(&mut self, all: bool, permit: &StreamPermit) -> Result<AgentNews, Problem> {
+        let mut news = AgentNews::default();
         self.is_stale |= all;
-        match self.collect(&mut news).await {
+        match self.collect(&mut news, permit).await {
             Ok(()) => self.is_stale = false,
-            Err(error) => {
+            Err(problem) if problem.code() == Code::TooManyStreams => return Err(problem),
+            Err(problem) => {
                 // Everything is checked again with the next wake-up or heartbeat, not at once.
-                Problem::from(error).log("websocket");
+                problem.log("websocket");
                 self.is_stale = true;
                 self.pending.clear();
             }
         }
-        news
+        Ok(news)
     }
 
-    async fn collect(&mut self, news: &mut Vec<SocketMessage>) -> Result<(), StoreError> {
+    async fn collect(&mut self, news: &mut AgentNews, permit: &StreamPermit) -> Result<(), Problem> {
         let changed = self.watch.take_changes();
         self.pending.extend(changed.rooms);
         if self.is_stale || changed.agents {
-            self.check_agents(news).await?;
+            self.check_agents(&mut news.messages).await?;
         }
         if self.is_stale || changed.room_list {
             self.check_rooms().await?;
         }
-        for room in mem::take(&mut self.pending) {
-            match self.next_batch(room).await {
+        while news.messages.is_empty()
+            && let Some(room) = self.next_pending()
+        {
+            let mut batch = self.next_batch(room).await;
+            if let Ok(Batch::Large { bytes }) = batch {
+                news.memory = Some(permit.take_memory(bytes).await?);
+                batch = match self.rooms.get_mut(&room).and_then(|room| room.reader.as_mut()) {
+                    Some(reader) => reader.follower.next_large().await,
+                    None => Ok(Batch::CaughtUp),
+                };
+            }
+            match batch {
                 Ok(Batch::Frames(frames)) => {
-                    frames.iter().for_each(|frame| self.translate(room, frame, news));
+                    frames.iter().for_each(|frame| self.translate(room, frame, &mut news.messages));
                     self.pending.insert(room);
                 }
-                Ok(Batch::CaughtUp | Batch::Reset { .. }) => {}
+                Ok(Batch::CaughtUp | Batch::Reset { .. } | Batch::Large { .. }) => self.close_quiet(room),
                 Err(StoreError::NotFound) => drop(self.rooms.remove(&room)),
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
+    }
+
+    /// Takes the next room that may have new events, each in turn.
+    fn next_pending(&mut self) -> Option<RoomId> {
+        let behind = self.last_read.map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self.pending.range((behind, Bound::Unbounded)).next().or_else(|| self.pending.first()).copied()?;
+        self.pending.remove(&next);
+        self.last_read = Some(next);
+        Some(next)
     }
 
     async fn next_batch(&mut self, id: RoomId) -> Result<Batch, StoreError> {
@@ -146,6 +186,14 @@ impl AgentFeed {
         match &mut room.reader {
             Some(reader) => reader.follower.next().await,
             None => Ok(Batch::CaughtUp),
+        }
+    }
+
+    /// Closes the reader of a room that has no more events for now, unless an answer has begun.
+    fn close_quiet(&mut self, room: RoomId) {
+        let Some(room) = self.rooms.get_mut(&room) else { return };
+        if let Some(reader) = room.reader.take_if(|reader| reader.runs.is_empty()) {
+            room.head = reader.follower.seq();
         }
     }
 
@@ -188,8 +236,9 @@ impl AgentFeed {
     }
 
     /// Watches the rooms that there are now, and finds those with new events.
-    async fn check_rooms(&mut self) -> Result<(), StoreError> {
+    async fn check_rooms(&mut self) -> Result<(), Problem> {
         let listed = self.queries.rooms(&self.owner, MAX_ROOMS).await?;
+        self.subscriptions.resize(listed.len())?;
         self.watch.set_rooms(listed.iter().map(|summary| summary.room.id).collect());
         let mut known = mem::take(&mut self.rooms);
         for RoomSummary { room, .. } in listed {

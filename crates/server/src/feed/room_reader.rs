@@ -2,7 +2,13 @@
 //! slow reader does not affect others (invariant 10).
 
 use super::sse::MAX_SILENCE;
-use crate::{App, auth::access_changes::AccessWatch, error::Problem, shares::StreamPermit};
+use crate::{
+    App,
+    auth::access_changes::AccessWatch,
+    error::Problem,
+    shares::{MemoryPermit, StreamPermit},
+};
+use bytes::Bytes;
 use domain::{
     actor::Actor,
     ids::{RoomId, RunId},
@@ -15,7 +21,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 pub enum RoomUpdate {
-    Frames(Vec<Arc<Frame>>),
+    Frames(FrameBatch),
     /// Discard everything; the journal is sent again from its first event.
     Reset {
         head: u64,
@@ -30,6 +36,22 @@ pub enum RoomUpdate {
     Failed(Problem),
 }
 
+/// Frames, with the memory that a large one takes until it is sent.
+pub struct FrameBatch {
+    pub frames: Vec<Arc<Frame>>,
+    pub memory: Option<MemoryPermit>,
+}
+
+impl FrameBatch {
+    /// Bytes that were made from these frames. They are counted like the frames.
+    pub fn hold(memory: Option<MemoryPermit>, bytes: Bytes) -> Bytes {
+        match memory {
+            Some(memory) => memory.hold(bytes),
+            None => bytes,
+        }
+    }
+}
+
 pub struct RoomReader {
     app: App,
     actor: Actor,
@@ -40,7 +62,7 @@ pub struct RoomReader {
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
     stopped: bool,
     access: AccessWatch,
-    _permit: StreamPermit,
+    permit: StreamPermit,
 }
 
 impl RoomReader {
@@ -62,7 +84,7 @@ impl RoomReader {
             stopping: Box::pin(app.stopping.clone().cancelled_owned()),
             stopped: false,
             access: app.access_changes.watch(),
-            _permit: permit,
+            permit,
         })
     }
 
@@ -85,7 +107,15 @@ impl RoomReader {
                 self.heartbeat.as_mut().reset(Instant::now() + self.heartbeat_interval);
             }
             match self.events.next().await {
-                Ok(EventUpdate::Events(frames)) => return RoomUpdate::Frames(frames),
+                Ok(EventUpdate::Events(frames)) => {
+                    return RoomUpdate::Frames(FrameBatch { frames, memory: None });
+                }
+                // Boxed, because few events are large.
+                Ok(EventUpdate::Large { bytes }) => match Box::pin(self.next_large(bytes)).await {
+                    Ok(Some(update)) => return update,
+                    Ok(None) => continue,
+                    Err(problem) => return RoomUpdate::Failed(problem),
+                },
                 Ok(EventUpdate::Reset { head }) => return RoomUpdate::Reset { head },
                 Ok(EventUpdate::RunEnded) => return RoomUpdate::RunEnded,
                 Ok(EventUpdate::CaughtUp) if self.stopped => return RoomUpdate::Stopping,
@@ -109,6 +139,17 @@ impl RoomReader {
                 () = self.access.wait() => {}
             }
         }
+    }
+
+    /// Memory first: what waits for it holds nothing. `None` if the event was of another run.
+    async fn next_large(&mut self, bytes: usize) -> Result<Option<RoomUpdate>, Problem> {
+        let memory = Some(self.permit.take_memory(bytes).await?);
+        Ok(match self.events.next_large().await? {
+            EventUpdate::Events(frames) => Some(RoomUpdate::Frames(FrameBatch { frames, memory })),
+            EventUpdate::Reset { head } => Some(RoomUpdate::Reset { head }),
+            EventUpdate::RunEnded => Some(RoomUpdate::RunEnded),
+            EventUpdate::Large { .. } | EventUpdate::CaughtUp => None,
+        })
     }
 
     /// A stream outlives the checks of its request: the token may be revoked and the room deleted meanwhile.

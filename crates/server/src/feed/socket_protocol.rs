@@ -1,7 +1,7 @@
 //! The messages of the WebSocket, in both directions. Their schemas are part of the OpenAPI document.
 
 use crate::error::Code;
-use axum::extract::ws::Message;
+use bytes::Bytes;
 use domain::{
     agent::Agent,
     event::Event,
@@ -149,10 +149,10 @@ pub enum SocketMessage {
     },
 }
 
-impl From<SocketMessage> for Message {
+impl From<SocketMessage> for Bytes {
     /// Plain structs with string keys always serialize. An empty object would make a bug visible.
     fn from(message: SocketMessage) -> Self {
-        Self::text(serde_json::to_string(&message).unwrap_or_else(|_| "{}".to_owned()))
+        serde_json::to_vec(&message).map_or_else(|_| Self::from_static(b"{}"), Self::from)
     }
 }
 
@@ -182,7 +182,7 @@ fn position_schema() -> Schema {
 #[cfg(test)]
 mod tests {
     use super::{SocketMessage, SocketRequest};
-    use axum::extract::ws::Message;
+    use bytes::Bytes;
     use domain::ids::{AgentId, RoomId, RunId};
     use serde_json::{Value, json, value::to_raw_value};
 
@@ -201,8 +201,7 @@ mod tests {
                 json!({"type": "agent:cancelled", "agentId": agent_id, "roomId": id, "runId": run_id}),
             ),
         ] {
-            let Message::Text(text) = Message::from(message) else { panic!("not a text") };
-            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
+            assert_eq!(serde_json::from_slice::<Value>(&Bytes::from(message)).unwrap(), expected);
         }
     }
 

@@ -1,7 +1,7 @@
 //! SSE (server-sent events): the SSE stream of a room, and the SSE stream of one run. Each SSE event has the fields
 //! `id: <epoch>-<seq>`, `event: <type>` and `data: <the event>`; `store::journal::frame` builds its bytes.
 
-use super::room_reader::{RoomReader, RoomUpdate};
+use super::room_reader::{FrameBatch, RoomReader, RoomUpdate};
 use crate::{App, error::Problem};
 use axum::{
     body::Body,
@@ -93,7 +93,7 @@ impl SseState {
         }
         let epoch = &self.epoch;
         Some(match self.live.next().await {
-            RoomUpdate::Frames(frames) => joined(&frames),
+            RoomUpdate::Frames(FrameBatch { frames, memory }) => FrameBatch::hold(memory, joined(&frames)),
             RoomUpdate::RunEnded => return None,
             RoomUpdate::Reset { head } => {
                 format!("event: reset\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n").into()

@@ -2,6 +2,7 @@
 
 use super::{
     agent_feed::AgentFeed,
+    client_socket::ClientSocket,
     room_list_feed::{RoomListChange, RoomListFeed},
     socket_protocol::{SocketMessage, SocketRequest},
 };
@@ -11,24 +12,19 @@ use crate::{
     error::Problem,
     shares::{StreamPermit, SubscriptionPermits, UserKey},
 };
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::Bytes;
 use domain::{actor::Actor, ids::RoomId, position::Seq};
-use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use futures_util::FutureExt as _;
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
     journal::{Batch, Follower},
     notify::Notifier,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_tungstenite::tungstenite::{self, Message, protocol::frame::coding::CloseCode};
 
 /// Rooms that one connection may follow.
 const MAX_ROOMS: usize = 1000;
-/// Requests of a client are small.
-pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
-/// Small buffers: the defaults use 134 KiB for every idle reader.
-pub const READ_BUFFER_BYTES: usize = 2 * 1024;
-pub const WRITE_BUFFER_BYTES: usize = 4 * 1024;
 
 /// One room that this connection follows.
 struct RoomSubscription {
@@ -39,7 +35,7 @@ struct RoomSubscription {
 struct SocketConnection {
     app: App,
     actor: Actor,
-    socket: WebSocket,
+    socket: ClientSocket,
     notifier: Arc<Notifier>,
     /// Boxed, because a map has space for eleven from the first one on.
     rooms: BTreeMap<RoomId, Box<RoomSubscription>>,
@@ -51,24 +47,24 @@ struct SocketConnection {
     awaiting_pong: bool,
     access: AccessWatch,
     subscriptions: SubscriptionPermits,
-    _permit: StreamPermit,
+    permit: StreamPermit,
 }
 
 /// Why a connection ends.
 enum SocketEnd {
     /// The client closed the connection, or it was lost.
     Disconnected,
-    Close(CloseFrame),
+    Close(CloseCode, &'static str),
 }
 
-impl From<axum::Error> for SocketEnd {
-    fn from(_: axum::Error) -> Self {
+impl From<tungstenite::Error> for SocketEnd {
+    fn from(_: tungstenite::Error) -> Self {
         Self::Disconnected
     }
 }
 
 /// Not an `async fn`, which would hold the socket twice: as its argument and in the connection.
-pub fn serve(app: App, actor: Actor, permit: StreamPermit, socket: WebSocket) -> impl Future<Output = ()> + Send {
+pub fn serve(app: App, actor: Actor, permit: StreamPermit, socket: ClientSocket) -> impl Future<Output = ()> + Send {
     let access = app.access_changes.watch();
     let mut connection = SocketConnection {
         access,
@@ -81,12 +77,12 @@ pub fn serve(app: App, actor: Actor, permit: StreamPermit, socket: WebSocket) ->
         agents: None,
         awaiting_pong: false,
         subscriptions: permit.subscriptions(),
-        _permit: permit,
+        permit,
     };
     async move {
         let Err(end) = connection.run().await;
-        if let SocketEnd::Close(frame) = end
-            && connection.socket.send(Message::Close(Some(frame))).await.is_err()
+        if let SocketEnd::Close(code, reason) = end
+            && connection.socket.close(code, reason).await.is_err()
         {
             tracing::debug!("a WebSocket client disconnected before it got the close reason");
         }
@@ -121,8 +117,8 @@ impl SocketConnection {
                         // The last events of runs that the stop interrupted may be in the journal; they are sent first.
                         self.mark_rooms_behind();
                         while self.deliver().await? {}
-                        let reason = Utf8Bytes::from_static("the server is stopping; reconnect in a second");
-                        return Err(SocketEnd::Close(CloseFrame { code: close_code::RESTART, reason }));
+                        let reason = "the server is stopping; reconnect in a second";
+                        return Err(SocketEnd::Close(CloseCode::Restart, reason));
                     }
                     _ = heartbeat.tick() => {
                         Box::pin(self.heartbeat()).await?;
@@ -165,20 +161,30 @@ impl SocketConnection {
         let (mut sent, mut failed) = (false, Vec::new());
         let epoch = self.app.engine.queries().epoch().clone();
         for (room, subscription) in self.rooms.iter_mut().filter(|(_, subscription)| !subscription.caught_up) {
-            match subscription.follower.next().await {
+            let batch = match subscription.follower.next().await {
+                // Boxed, because few events are large.
+                Ok(Batch::Large { bytes }) => {
+                    let large = Box::pin(send_large(&mut self.socket, subscription, &self.permit, bytes)).await?;
+                    large.map(|()| Batch::Frames(Vec::new()))
+                }
+                batch => batch.map_err(|error| Problem::from(engine::EngineError::from(error))),
+            };
+            match batch {
                 Ok(Batch::Frames(frames)) => {
                     for frame in frames {
-                        self.socket.feed(text(frame.websocket().clone())).await?;
+                        self.socket.feed_event(&frame).await?;
                     }
                     sent = true;
                 }
+                // It was sent above.
+                Ok(Batch::Large { .. }) => {}
                 Ok(Batch::Reset { head }) => {
                     let reset = SocketMessage::Reset { room: *room, epoch: epoch.clone(), head };
                     self.socket.feed(reset.into()).await?;
                     sent = true;
                 }
                 Ok(Batch::CaughtUp) => subscription.caught_up = true,
-                Err(error) => failed.push((*room, Problem::from(engine::EngineError::from(error)))),
+                Err(problem) => failed.push((*room, problem)),
             }
         }
         for (room, problem) in failed {
@@ -213,7 +219,7 @@ impl SocketConnection {
                 RoomListChange::Updated(room) => SocketMessage::Room { room },
                 RoomListChange::Deleted(id) => SocketMessage::RoomGone { id },
             };
-            self.socket.feed(message.into()).await?;
+            self.feed(message).await?;
         }
         Ok(self.socket.flush().await?)
     }
@@ -221,20 +227,47 @@ impl SocketConnection {
     /// Sends what the followed agents have said, and how they have changed.
     async fn send_agent_news(&mut self, all: bool) -> Result<(), SocketEnd> {
         let Some(agents) = &mut self.agents else { return Ok(()) };
-        let news = agents.news(all).await;
-        if news.is_empty() {
+        let news = match agents.news(all, &self.permit).await {
+            Ok(news) => news,
+            Err(problem) => {
+                self.agents = None;
+                return self.send_error(&problem, None).await;
+            }
+        };
+        if news.messages.is_empty() {
             return Ok(());
         }
-        for message in news {
-            self.socket.feed(message.into()).await?;
+        for message in news.messages {
+            match &news.memory {
+                Some(_) => self.socket.feed(message.into()).await?,
+                None => self.feed(message).await?,
+            }
         }
+        Ok(self.socket.flush().await?)
+    }
+
+    /// Writes a message. A large one takes memory of the user until the client has received it, and is refused if that is
+    /// not left: to wait would keep it in memory.
+    async fn feed(&mut self, message: SocketMessage) -> Result<(), SocketEnd> {
+        let text = Bytes::from(message);
+        match self.permit.try_memory(text.len()) {
+            Ok(None) => Ok(self.socket.feed(text).await?),
+            Ok(Some(_memory)) => Ok(Box::pin(self.socket.send(text)).await?),
+            Err(problem) => {
+                drop(text);
+                Box::pin(self.send_error(&problem, None)).await
+            }
+        }
+    }
+
+    async fn send(&mut self, message: SocketMessage) -> Result<(), SocketEnd> {
+        self.feed(message).await?;
         Ok(self.socket.flush().await?)
     }
 
     async fn heartbeat(&mut self) -> Result<(), SocketEnd> {
         if std::mem::replace(&mut self.awaiting_pong, true) {
-            let reason = Utf8Bytes::from_static("no response to a ping");
-            return Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }));
+            return Err(SocketEnd::Close(CloseCode::Policy, "no response to a ping"));
         }
         self.recheck_access().await?;
         let rooms: Vec<RoomId> = self.rooms.keys().copied().collect();
@@ -251,7 +284,7 @@ impl SocketConnection {
         let heads: BTreeMap<RoomId, Seq> = self.rooms.iter().map(|(room, s)| (*room, s.follower.head())).collect();
         let epoch = self.app.engine.queries().epoch().clone();
         self.socket.feed(SocketMessage::Heartbeat { epoch, heads }.into()).await?;
-        self.socket.feed(Message::Ping(Bytes::new())).await?;
+        self.socket.ping().await?;
         Ok(self.socket.flush().await?)
     }
 
@@ -259,8 +292,7 @@ impl SocketConnection {
     async fn recheck_access(&mut self) -> Result<(), SocketEnd> {
         let Err(problem) = self.app.authenticator.recheck(&self.actor).await else { return Ok(()) };
         self.send_error(&problem, None).await?;
-        let reason = Utf8Bytes::from_static("access was lost; see the error before this");
-        Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }))
+        Err(SocketEnd::Close(CloseCode::Policy, "access was lost; see the error before this"))
     }
 
     fn unsubscribe(&mut self, room: RoomId) {
@@ -274,8 +306,7 @@ impl SocketConnection {
         let key = RateLimitKey::User(UserKey::of(&self.actor));
         let Err(problem) = self.app.socket_rate_limiter.check(&key) else { return Ok(()) };
         self.send_error(&problem, None).await?;
-        let reason = Utf8Bytes::from_static("too many messages; reconnect and send fewer");
-        Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }))
+        Err(SocketEnd::Close(CloseCode::Policy, "too many messages; reconnect and send fewer"))
     }
 
     async fn receive(&mut self, message: Message) -> Result<(), SocketEnd> {
@@ -296,7 +327,7 @@ impl SocketConnection {
             },
             Message::Binary(_) => self.send_error(&Problem::invalid("send text, not binary"), None).await,
             Message::Close(_) => Err(SocketEnd::Disconnected),
-            Message::Ping(_) | Message::Pong(_) => Ok(()),
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => Ok(()),
         }
     }
 
@@ -306,32 +337,35 @@ impl SocketConnection {
                 match RoomListFeed::open(self.app.engine.queries(), &self.actor.workspace).await {
                     Ok((room_list, rooms)) => {
                         self.room_list = Some(room_list);
-                        Ok(self.socket.send(SocketMessage::Rooms { rooms }.into()).await?)
+                        self.send(SocketMessage::Rooms { rooms }).await
                     }
                     Err(error) => self.send_error(&Problem::from(error), None).await,
                 }
             }
             SocketRequest::UnwatchRooms {} => {
                 self.room_list = None;
-                Ok(self.socket.send(SocketMessage::UnwatchedRooms {}.into()).await?)
+                self.send(SocketMessage::UnwatchedRooms {}).await
             }
             SocketRequest::SubscribeAgents { agents } => {
-                match AgentFeed::open(self.app.engine.queries(), &self.actor.workspace, agents).await {
+                // The rooms of an earlier request do not count twice.
+                self.agents = None;
+                let (queries, subscriptions) = (self.app.engine.queries(), self.permit.subscriptions());
+                match AgentFeed::open(queries, &self.actor.workspace, agents, subscriptions).await {
                     Ok((feed, agents)) => {
                         self.agents = Some(Box::new(feed));
-                        Ok(self.socket.send(SocketMessage::SubscribedAgents { agents }.into()).await?)
+                        self.send(SocketMessage::SubscribedAgents { agents }).await
                     }
-                    Err(error) => self.send_error(&Problem::from(error), None).await,
+                    Err(problem) => self.send_error(&problem, None).await,
                 }
             }
             SocketRequest::UnsubscribeAgents {} => {
                 self.agents = None;
-                Ok(self.socket.send(SocketMessage::UnsubscribedAgents {}.into()).await?)
+                self.send(SocketMessage::UnsubscribedAgents {}).await
             }
-            SocketRequest::Ping {} => Ok(self.socket.send(SocketMessage::Pong {}.into()).await?),
+            SocketRequest::Ping {} => self.send(SocketMessage::Pong {}).await,
             SocketRequest::Unsubscribe { room } => {
                 self.unsubscribe(room);
-                Ok(self.socket.send(SocketMessage::Unsubscribed { room }.into()).await?)
+                self.send(SocketMessage::Unsubscribed { room }).await
             }
             SocketRequest::Subscribe { room, .. }
                 if self.rooms.len() >= MAX_ROOMS && !self.rooms.contains_key(&room) =>
@@ -349,7 +383,7 @@ impl SocketConnection {
                 match queries.follow(&self.actor.workspace, room, &after, self.notifier.clone()).await {
                     Ok(follower) => {
                         let (epoch, head) = (queries.epoch().clone(), follower.head());
-                        self.socket.send(SocketMessage::Subscribed { room, epoch, head }.into()).await?;
+                        self.send(SocketMessage::Subscribed { room, epoch, head }).await?;
                         self.rooms.insert(room, Box::new(RoomSubscription { follower, caught_up: false }));
                         Ok(())
                     }
@@ -384,21 +418,45 @@ async fn agents_changed(agents: Option<&AgentFeed>) {
     }
 }
 
-/// Frames are JSON and always UTF-8. An empty object would make a bug visible.
-fn text(bytes: Bytes) -> Message {
-    Utf8Bytes::try_from(bytes).map_or_else(|_| Message::text("{}"), Message::Text)
+/// Sends the next event of a room, which is large. It is read when the user has memory for it, and that is given back when the
+/// client has received it.
+async fn send_large(
+    socket: &mut ClientSocket,
+    subscription: &mut RoomSubscription,
+    permit: &StreamPermit,
+    bytes: usize,
+) -> Result<Result<(), Problem>, SocketEnd> {
+    let memory = match permit.take_memory(bytes).await {
+        Ok(memory) => memory,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    match subscription.follower.next_large().await {
+        Ok(Batch::Frames(frames)) => {
+            for frame in frames {
+                socket.feed_event(&frame).await?;
+            }
+            socket.flush().await?;
+        }
+        Ok(Batch::Large { .. } | Batch::Reset { .. } | Batch::CaughtUp) => {}
+        Err(error) => return Ok(Err(Problem::from(engine::EngineError::from(error)))),
+    }
+    drop(memory);
+    Ok(Ok(()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{RoomSubscription, serve};
-    use crate::{App, feed::size_of_result, shares::StreamPermit};
-    use axum::extract::ws::WebSocket;
+    use crate::{
+        App,
+        feed::{client_socket::ClientSocket, size_of_result},
+        shares::StreamPermit,
+    };
     use domain::actor::Actor;
 
     #[test]
     fn an_idle_websocket_takes_less_than_3_kib_and_a_room_of_it_less_than_128_bytes() {
-        let size = size_of_result(|(app, actor, permit, socket): (App, Actor, StreamPermit, WebSocket)| {
+        let size = size_of_result(|(app, actor, permit, socket): (App, Actor, StreamPermit, ClientSocket)| {
             serve(app, actor, permit, socket)
         });
         assert!(size < 3 * 1024, "{size} bytes; box what runs rarely");

@@ -7,15 +7,12 @@ use crate::{
     extract::{Id, QueryParams},
     feed::{
         RoomReader,
+        client_socket::SocketUpgrade,
         page::{self, EventPage},
         sse, websocket,
     },
 };
-use axum::{
-    extract::{State, WebSocketUpgrade, ws::rejection::WebSocketUpgradeRejection},
-    http::HeaderMap,
-    response::Response,
-};
+use axum::{extract::State, http::HeaderMap, response::Response};
 use domain::ids::RoomId;
 use serde::Deserialize;
 
@@ -79,19 +76,7 @@ pub async fn read(
 /// Every message is one JSON text. A client sends `SocketRequest`, such as `{"type":"subscribe","room":"…","after":0}`; the
 /// server sends `SocketMessage`.
 #[utoipa::path(get, path = "/api/ws", tag = "events", responses((status = 101, description = "Switching protocols")))]
-pub async fn socket(
-    State(app): State<App>,
-    caller: Caller,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, Problem> {
-    let upgrade = upgrade.map_err(|rejection| {
-        Problem::invalid(format!("This endpoint needs a WebSocket: {}.", rejection.body_text().trim_end_matches('.')))
-    })?;
-    let upgrade = upgrade
-        .read_buffer_size(websocket::READ_BUFFER_BYTES)
-        .write_buffer_size(websocket::WRITE_BUFFER_BYTES)
-        .max_message_size(websocket::MAX_MESSAGE_BYTES)
-        .max_frame_size(websocket::MAX_MESSAGE_BYTES);
+pub async fn socket(State(app): State<App>, caller: Caller, upgrade: SocketUpgrade) -> Result<Response, Problem> {
     let permit = app.shares.open_stream(&caller)?;
-    Ok(upgrade.on_upgrade(move |socket| websocket::serve(app, caller.0, permit, socket)))
+    Ok(upgrade.serve(move |socket| websocket::serve(app, caller.0, permit, socket)))
 }

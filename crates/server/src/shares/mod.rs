@@ -1,15 +1,18 @@
 //! What one user may hold open on this server, with all tokens together: streams, WebSockets and their subscriptions, reads
-//! of long pages, and responses that are not sent yet (invariant 28). Rates are in [`crate::auth::rate_limit`].
+//! of long pages, and memory for responses and events that are not sent yet (invariant 28). Rates are in [`crate::auth::rate_limit`].
 //!
 //! A share is looked up once, when something is opened, and then held as one pointer: ten thousand idle streams hold
 //! ten thousand of them.
 
+mod client_memory;
 mod unsent;
 
+pub use client_memory::MemoryPermit;
 pub use unsent::PageShare;
 
 use crate::error::{Code, Problem};
 use axum::http::{HeaderValue, header};
+use client_memory::{ClientMemory, TOTAL_KIBIBYTES};
 use domain::{actor::Actor, ids::UserId, owner::Owner};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -44,6 +47,8 @@ impl UserKey {
 
 pub struct UserShares {
     limits: ShareLimits,
+    /// Memory for what all users have not received yet.
+    memory: Arc<Semaphore>,
     users: Mutex<HashMap<UserKey, Arc<UserShare>>>,
 }
 
@@ -52,7 +57,7 @@ struct UserShare {
     streams: AtomicUsize,
     subscriptions: AtomicUsize,
     page_reads: Arc<Semaphore>,
-    unsent: Arc<Semaphore>,
+    memory: ClientMemory,
 }
 
 /// How many long pages of one user are read at a time. Fewer than the store has connections for clients.
@@ -71,7 +76,7 @@ pub struct SubscriptionPermits {
 
 impl UserShares {
     pub fn new(limits: ShareLimits) -> Self {
-        Self { limits, users: Mutex::default() }
+        Self { limits, memory: Arc::new(Semaphore::new(TOTAL_KIBIBYTES)), users: Mutex::default() }
     }
 
     pub fn open_stream(&self, actor: &Actor) -> Result<StreamPermit, Problem> {
@@ -92,9 +97,9 @@ impl UserShares {
     pub async fn read_page(&self, actor: &Actor) -> Result<PageShare, Problem> {
         let share = self.share(actor);
         let permits = async {
-            let unsent = Arc::clone(&share.unsent).acquire_many_owned(unsent::PAGE_KIBIBYTES).await.ok()?;
+            let memory = share.memory.take(unsent::PAGE_KIBIBYTES).await?;
             let reading = Arc::clone(&share.page_reads).acquire_owned().await.ok()?;
-            Some(PageShare::new(reading, unsent))
+            Some(PageShare::new(reading, memory))
         };
         // The semaphores are never closed.
         let taken = timeout(WAIT, permits).await.ok().flatten();
@@ -116,8 +121,8 @@ impl UserShares {
     }
 
     fn share(&self, actor: &Actor) -> Arc<UserShare> {
-        let limits = self.limits;
-        Arc::clone(self.lock().entry(UserKey::of(actor)).or_insert_with(|| Arc::new(UserShare::new(limits))))
+        let new = || Arc::new(UserShare::new(self.limits, &self.memory));
+        Arc::clone(self.lock().entry(UserKey::of(actor)).or_insert_with(new))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<UserKey, Arc<UserShare>>> {
@@ -127,19 +132,19 @@ impl UserShares {
 }
 
 impl UserShare {
-    fn new(limits: ShareLimits) -> Self {
+    fn new(limits: ShareLimits, memory: &Arc<Semaphore>) -> Self {
         Self {
             limits,
             streams: AtomicUsize::new(0),
             subscriptions: AtomicUsize::new(0),
             page_reads: Arc::new(Semaphore::new(PAGE_READS)),
-            unsent: Arc::new(Semaphore::new(unsent::KIBIBYTES)),
+            memory: ClientMemory::new(memory),
         }
     }
 
     /// Whether nobody holds a part of it: permits of the semaphores hold these, the others hold the share.
     fn is_unused(self: &Arc<Self>) -> bool {
-        [Arc::strong_count(self), Arc::strong_count(&self.page_reads), Arc::strong_count(&self.unsent)] == [1; 3]
+        Arc::strong_count(self) == 1 && Arc::strong_count(&self.page_reads) == 1 && self.memory.is_unused()
     }
 }
 
@@ -157,20 +162,24 @@ impl Drop for StreamPermit {
 
 impl SubscriptionPermits {
     pub fn add(&mut self) -> Result<(), Problem> {
-        let limit = self.share.limits.subscriptions;
-        if !add_below(&self.share.subscriptions, limit) {
-            let detail = format!("Your WebSockets follow {limit} rooms, the most for one user; unsubscribe from some.");
-            return Err(Problem::new(Code::TooManyStreams, detail));
-        }
-        self.count += 1;
-        Ok(())
+        self.resize(self.count + 1)
     }
 
     pub fn remove(&mut self) {
-        if let Some(left) = self.count.checked_sub(1) {
-            self.count = left;
-            self.share.subscriptions.fetch_sub(1, Ordering::Relaxed);
+        let less = self.resize(self.count.saturating_sub(1));
+        debug_assert!(less.is_ok(), "fewer are always possible");
+    }
+
+    /// Changes the number of subscriptions.
+    pub fn resize(&mut self, count: usize) -> Result<(), Problem> {
+        let limit = self.share.limits.subscriptions;
+        let change = |all: usize| Some(all - self.count + count).filter(|all| *all <= limit || count <= self.count);
+        if self.share.subscriptions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_err() {
+            let detail = format!("Your WebSockets follow {limit} rooms, the most for one user; unsubscribe from some.");
+            return Err(Problem::new(Code::TooManyStreams, detail));
         }
+        self.count = count;
+        Ok(())
     }
 }
 

@@ -1,7 +1,10 @@
-//! Responses in memory that a client has not received yet. A client that asks for large pages and reads none of them could
-//! otherwise fill the memory, because each response is complete before it is sent.
+//! Responses and events in memory that a client has not received yet. A client that asks for large ones and reads none of
+//! them could otherwise fill the memory, because each is complete before it is sent.
 
-use super::{UserShares, busy};
+use super::{
+    StreamPermit, UserShares, WAIT, busy,
+    client_memory::{MemoryPermit, kibibytes},
+};
 use crate::error::Problem;
 use axum::{
     body::{Body, HttpBody as _, to_bytes},
@@ -10,11 +13,8 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::actor::Actor;
-use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
-/// What one user may have in responses that are not sent yet. A larger response is sent when nothing else is left.
-pub(super) const KIBIBYTES: usize = 32 * 1024;
 /// What is taken for a page before its size is known. Most pages have less, and what is left is given back.
 /// A page has about 4 MB, or one message more than that, and its JSON has the text twice.
 pub(super) const PAGE_KIBIBYTES: u32 = 16 * 1024;
@@ -24,7 +24,7 @@ const COUNTED_FROM: u64 = 64 * 1024;
 /// The right to read one long page and to keep it in memory until it is sent.
 pub struct PageShare {
     _reading: OwnedSemaphorePermit,
-    unsent: OwnedSemaphorePermit,
+    memory: MemoryPermit,
 }
 
 /// Marks a response that is counted already.
@@ -34,7 +34,30 @@ struct CountedResponse;
 /// The bytes of a response, counted until the last of them is written to the socket.
 struct CountedBytes {
     bytes: Bytes,
-    _permit: OwnedSemaphorePermit,
+    _memory: MemoryPermit,
+}
+
+impl MemoryPermit {
+    /// The bytes that this memory was taken for. The memory is given back when the last of them is sent.
+    pub fn hold(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(CountedBytes { bytes, _memory: self })
+    }
+}
+
+impl StreamPermit {
+    /// Waits until a large event may be read: it takes memory until it is sent.
+    pub async fn take_memory(&self, bytes: usize) -> Result<MemoryPermit, Problem> {
+        let taken = timeout(WAIT, self.0.memory.take(kibibytes(bytes as u64))).await.ok().flatten();
+        taken.ok_or_else(too_much)
+    }
+
+    /// Counts a message that is complete in memory, like [`UserShares::count_unsent`]. `None` for a small one.
+    pub fn try_memory(&self, bytes: usize) -> Result<Option<MemoryPermit>, Problem> {
+        if (bytes as u64) < COUNTED_FROM {
+            return Ok(None);
+        }
+        self.0.memory.try_take(kibibytes(bytes as u64)).map(Some).ok_or_else(too_much)
+    }
 }
 
 impl AsRef<[u8]> for CountedBytes {
@@ -44,32 +67,22 @@ impl AsRef<[u8]> for CountedBytes {
 }
 
 impl PageShare {
-    pub(super) fn new(reading: OwnedSemaphorePermit, unsent: OwnedSemaphorePermit) -> Self {
-        Self { _reading: reading, unsent }
+    pub(super) fn new(reading: OwnedSemaphorePermit, memory: MemoryPermit) -> Self {
+        Self { _reading: reading, memory }
     }
 
     /// The page as a JSON response, counted until it is sent. A page that is larger than others needs more than was
     /// taken for it, and is refused if that is not left.
     pub fn respond(self, page: Vec<u8>) -> Result<Response, Problem> {
-        let Self { _reading, mut unsent } = self;
-        let (size, taken) = (kibibytes(page.len() as u64), PAGE_KIBIBYTES);
-        if size > taken {
-            let more = Arc::clone(unsent.semaphore()).try_acquire_many_owned(size - taken);
-            unsent.merge(more.map_err(|_| too_much())?);
-        } else {
-            drop(unsent.split((taken - size) as usize));
+        let Self { _reading, mut memory } = self;
+        if !memory.resize(kibibytes(page.len() as u64)) {
+            return Err(too_much());
         }
-        let bytes = Bytes::from_owner(CountedBytes { bytes: page.into(), _permit: unsent });
-        let mut response = Response::new(Body::from(bytes));
+        let mut response = Response::new(Body::from(memory.hold(page.into())));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response.extensions_mut().insert(CountedResponse);
         Ok(response)
     }
-}
-
-/// The number of permits for so many bytes.
-fn kibibytes(bytes: u64) -> u32 {
-    u32::try_from(bytes / 1024).unwrap_or(u32::MAX).min(KIBIBYTES as u32)
 }
 
 fn too_much() -> Problem {
@@ -86,20 +99,19 @@ impl UserShares {
         if response.extensions().get::<CountedResponse>().is_some() {
             return Ok(response);
         }
-        let unsent = Arc::clone(&self.share(actor).unsent);
-        let permit = unsent.try_acquire_many_owned(kibibytes(size)).map_err(|_| too_much())?;
+        let memory = self.share(actor).memory.try_take(kibibytes(size)).ok_or_else(too_much)?;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
-        Ok(Response::from_parts(parts, Body::from(Bytes::from_owner(CountedBytes { bytes, _permit: permit }))))
+        Ok(Response::from_parts(parts, Body::from(memory.hold(bytes))))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNTED_FROM, KIBIBYTES, PAGE_KIBIBYTES};
+    use super::{COUNTED_FROM, PAGE_KIBIBYTES};
     use crate::{
         error::Code,
-        shares::{ShareLimits, UserShares},
+        shares::{ShareLimits, UserShares, client_memory::USER_KIBIBYTES as KIBIBYTES},
     };
     use axum::{
         body::{Body, HttpBody as _},

@@ -1,17 +1,13 @@
 //! The accept loop on real sockets. Every wait is for an event, with a deadline that only a failing test reaches.
 
 use crate::test_app::{LOCAL_KEY, TestApp, config};
-use axum::{
-    Router,
-    body::Body,
-    extract::ws::{Message, WebSocketUpgrade},
-    routing::get,
-};
+use axum::{Router, body::Body, routing::get};
 use bytes::Bytes;
 use futures_util::stream;
 use server::{
     HttpServerConfig, ServerSockets,
     auth::{AuthSettings, client_address::TrustedProxies},
+    feed::client_socket::SocketUpgrade,
     listen::{ConnectionLimits, serve},
 };
 use std::{future::Future, io, net::SocketAddr, time::Duration};
@@ -189,11 +185,11 @@ async fn stopping_lets_streams_that_watch_the_token_finish() {
 async fn a_websocket_keeps_its_permit_and_is_waited_for() {
     let talk = |cancel: &CancellationToken| {
         let cancel = cancel.clone();
-        let upgrade = |upgrade: WebSocketUpgrade| async move {
-            upgrade.on_upgrade(|mut socket| async move {
-                socket.send(Message::text("hello")).await.unwrap();
+        let upgrade = |upgrade: SocketUpgrade| async move {
+            upgrade.serve(|mut socket| async move {
+                socket.send(Bytes::from_static(b"hello")).await.unwrap();
                 cancel.cancelled().await;
-                socket.send(Message::text("goodbye")).await.unwrap();
+                socket.send(Bytes::from_static(b"goodbye")).await.unwrap();
             })
         };
         Router::new().route("/", get(upgrade))

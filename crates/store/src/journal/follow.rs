@@ -1,7 +1,7 @@
 //! The one reader of a room: a cursor over the tail and the store. Live, lagging and reconnecting readers share this
 //! code.
 
-use super::{frame::Frame, tail::Tail};
+use super::{frame::Frame, read::ReadLimit, tail::Tail};
 use crate::{
     StoreError,
     notify::{Notifier, RoomTopic},
@@ -18,10 +18,12 @@ use std::sync::Arc;
 pub enum Batch {
     /// The client's position is not in this journal (another epoch, or beyond the head). The client must discard its
     /// events; the next batch begins at seq 1.
-    Reset {
-        head: Seq,
-    },
+    Reset { head: Seq },
+    /// At most 64 KiB.
     Frames(Vec<Arc<Frame>>),
+    /// The next event is larger than a batch, and was not read yet: [`Follower::next_large`] reads it, when there is memory
+    /// for it.
+    Large { bytes: usize },
     /// No more events for now; wait for the notifier.
     CaughtUp,
 }
@@ -68,16 +70,37 @@ impl Follower {
             return Ok(Batch::Reset { head });
         }
         let frames = match self.tail.after(self.seq, self.topic.head(), BATCH_BYTES) {
-            Some(frames) => frames,
+            Some(frames) => match frames.first() {
+                Some(first) if first.len() > BATCH_BYTES => return Ok(Batch::Large { bytes: first.len() }),
+                _ => frames,
+            },
             // The tail is empty, does not reach back to the next event, or lacks events of another server.
-            None => self.store.frames_after(self.room, self.seq, BATCH_BYTES).await?,
+            None => self.store.frames_after(self.room, self.seq, ReadLimit::bytes(BATCH_BYTES)).await?,
         };
+        if frames.is_empty() && self.seq < self.topic.head() {
+            let bytes = self.store.event_bytes(self.room, self.seq + 1).await?;
+            return Ok(bytes.map_or(Batch::CaughtUp, |bytes| Batch::Large { bytes }));
+        }
+        Ok(self.advance(frames))
+    }
+
+    /// Reads the event that [`Batch::Large`] was about. A reader that keeps frames until a client has received them must
+    /// limit how many bytes it keeps; that is why `next` does not read it.
+    pub async fn next_large(&mut self) -> Result<Batch, StoreError> {
+        let frames = match self.tail.after(self.seq, self.topic.head(), 1) {
+            Some(frames) => frames,
+            None => self.store.frames_after(self.room, self.seq, ReadLimit::ONE_EVENT).await?,
+        };
+        Ok(self.advance(frames))
+    }
+
+    fn advance(&mut self, frames: Vec<Arc<Frame>>) -> Batch {
         match frames.last() {
             Some(last) => {
                 self.seq = last.seq;
-                Ok(Batch::Frames(frames))
+                Batch::Frames(frames)
             }
-            None => Ok(Batch::CaughtUp),
+            None => Batch::CaughtUp,
         }
     }
 

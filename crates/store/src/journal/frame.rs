@@ -69,14 +69,13 @@ impl Frame {
 
     /// `{"type":"event","event":…}`
     pub fn websocket(&self) -> &Bytes {
-        self.websocket.get_or_init(|| {
-            let json = self.json();
-            let mut bytes = Vec::with_capacity(json.len() + 32);
-            bytes.extend_from_slice(br#"{"type":"event","event":"#);
-            bytes.extend_from_slice(json);
-            bytes.push(b'}');
-            bytes.into()
-        })
+        self.websocket.get_or_init(|| self.websocket_parts().concat().into())
+    }
+
+    /// The same in parts, which share the bytes of the frame: for a large one, which should not be in memory twice.
+    pub fn websocket_parts(&self) -> [Bytes; 3] {
+        let json = self.sse.slice(self.json_start..self.sse.len() - SSE_END.len());
+        [Bytes::from_static(br#"{"type":"event","event":"#), json, Bytes::from_static(b"}")]
     }
 
     /// The memory use in bytes. Always includes the copy for WebSockets.

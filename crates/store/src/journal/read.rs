@@ -23,6 +23,22 @@ const CATCH_UP_ROWS: i64 = 512;
 /// The approximate maximum size of a page.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
+/// How much a follower reads at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadLimit {
+    rows: i64,
+    bytes: usize,
+}
+
+impl ReadLimit {
+    pub(super) const fn bytes(bytes: usize) -> Self {
+        Self { rows: CATCH_UP_ROWS, bytes }
+    }
+
+    /// One event of any size.
+    pub(super) const ONE_EVENT: Self = Self { rows: 1, bytes: i64::MAX as usize };
+}
+
 #[derive(Debug)]
 pub struct Page {
     pub epoch: Epoch,
@@ -35,21 +51,23 @@ pub struct Page {
 /// The size of an event without its text, for counting.
 const EVENT_BYTES: usize = 256;
 
-/// Up to $3 events after seq $2 of room $1. $4 limits the number of bytes, but at least one event is returned. The
-/// database counts the bytes, from the sizes of the values: a reader that stops early has received more by then, all
-/// rows from PostgreSQL and some fifty from SQLite, and each of them may have many megabytes.
+/// Up to $3 events after seq $2 of room $1, of $4 bytes: those with `$fits`. The database counts the bytes, from the sizes
+/// of the values: a reader that stops early has received more by then, all rows from PostgreSQL and some fifty from SQLite,
+/// and each of them may have many megabytes.
 macro_rules! select_events {
-    ($raw:literal, $bytes:literal) => {
+    ($raw:literal, $bytes:literal, $fits:literal) => {
         concat!(
             "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, ",
             $raw,
             " AS raw ",
             "FROM events WHERE room_id = $1 AND seq > $2 AND seq <= ",
-            "(SELECT MAX(seq) FROM (SELECT seq, SUM(bytes) OVER (ORDER BY seq) - bytes AS before ",
+            "(SELECT MAX(seq) FROM (SELECT seq, SUM(bytes) OVER (ORDER BY seq) AS total, bytes ",
             "FROM (SELECT seq, 256 + ",
             $bytes,
             " AS bytes FROM events WHERE room_id = $1 AND seq > $2 ",
-            "ORDER BY seq LIMIT $3) AS next) AS sized WHERE before < $4) ORDER BY seq"
+            "ORDER BY seq LIMIT $3) AS next) AS sized WHERE ",
+            $fits,
+            ") ORDER BY seq"
         )
     };
 }
@@ -81,9 +99,9 @@ impl Store {
         with_raw: bool,
     ) -> Result<Page, StoreError> {
         let sql = if with_raw {
-            select_events!("raw", "octet_length(data) + COALESCE(octet_length(raw), 0)")
+            select_events!("raw", "octet_length(data) + COALESCE(octet_length(raw), 0)", "total - bytes < $4")
         } else {
-            select_events!("CAST(NULL AS TEXT)", "octet_length(data)")
+            select_events!("CAST(NULL AS TEXT)", "octet_length(data)", "total - bytes < $4")
         };
         let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != self.epoch());
         let (head, events) = snapshot!(self.database(), |transaction| {
@@ -107,20 +125,21 @@ impl Store {
         Ok(Page { epoch: self.epoch().clone(), head, events, reset })
     }
 
-    /// Reads frames for a follower. The room was checked when the follower was opened.
-    pub(crate) async fn frames_after(
+    /// Reads frames for a follower, none if the next event is larger than the limit. The room was checked when the follower
+    /// was opened.
+    pub(super) async fn frames_after(
         &self,
         room: RoomId,
         seq: Seq,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<Arc<Frame>>, StoreError> {
-        let sql = select_events!("CAST(NULL AS TEXT)", "octet_length(data)");
+        let sql = select_events!("CAST(NULL AS TEXT)", "octet_length(data)", "total <= $4");
         reading!(self.database(), |pool| {
             let mut rows = sqlx::query_as::<_, EventRow>(sql)
                 .bind(room.0)
                 .bind(signed(seq))
-                .bind(rows_within(limit, CATCH_UP_ROWS))
-                .bind(signed(limit as u64))
+                .bind(rows_within(limit.bytes, limit.rows))
+                .bind(signed(limit.bytes as u64))
                 .fetch(pool);
             let mut frames = Vec::new();
             while let Some(row) = rows.try_next().await? {
@@ -128,6 +147,15 @@ impl Store {
             }
             Ok(frames)
         })
+    }
+
+    /// The size of the event with this seq, as [`Self::frames_after`] counts it, without reading the event.
+    pub(super) async fn event_bytes(&self, room: RoomId, seq: Seq) -> Result<Option<usize>, StoreError> {
+        const SQL: &str = "SELECT CAST(256 + octet_length(data) AS BIGINT) FROM events WHERE room_id = $1 AND seq = $2";
+        let bytes: Option<i64> = reading!(self.database(), |pool| {
+            sqlx::query_scalar(SQL).bind(room.0).bind(signed(seq)).fetch_optional(pool).await
+        })?;
+        Ok(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
     }
 
     /// Returns whether a run has an event after a seq. The caller must have checked the run's owner.

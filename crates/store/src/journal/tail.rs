@@ -129,17 +129,17 @@ impl Tail {
         std::mem::take(&mut inner.bytes)
     }
 
-    /// Returns the frames after `seq`, up to about `bytes`, or `None` if the store must be read: the tail does not
-    /// reach back that far, or events up to `head` were stored that were never published here.
+    /// Returns the frames after `seq`, at most `bytes` or a single larger one, or `None` if the store must be read: the
+    /// tail does not reach back that far, or events up to `head` were stored that were never published here.
     pub(crate) fn after(&self, seq: Seq, head: Seq, bytes: usize) -> Option<Vec<Arc<Frame>>> {
         let inner = lock(&self.0);
         let first = inner.frames.front()?.seq;
         let skip = usize::try_from((seq + 1).checked_sub(first)?).ok()?;
         let mut taken = 0;
         let frames = inner.frames.iter().skip(skip).take_while(|frame| {
-            let more = taken < bytes;
+            let is_first = taken == 0;
             taken += frame.len();
-            more
+            is_first || taken <= bytes
         });
         let frames: Vec<_> = frames.cloned().collect();
         if frames.is_empty() && seq < head { None } else { Some(frames) }

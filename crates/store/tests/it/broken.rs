@@ -46,6 +46,7 @@ async fn read_with_retries(store: Store, room: RoomId, last: Seq, progress: Arc<
                 progress.notify_one();
             }
             Ok(Batch::CaughtUp) => bell.notified().await,
+            Ok(Batch::Large { bytes }) => panic!("no event has {bytes} bytes"),
             Ok(Batch::Reset { .. }) => panic!("no reset was due"),
             Err(StoreError::Unavailable(_)) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),

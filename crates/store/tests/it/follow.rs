@@ -20,7 +20,7 @@ contract! {
     one thread:
         a_reader_sees_stored_events_byte_for_byte,
         a_reader_from_any_position_sees_all_later_events,
-        large_events_are_returned_one_per_batch,
+        h5_large_events_are_read_one_at_a_time_when_there_is_memory,
         a_reader_knows_whether_it_is_behind,
         a_dropped_reader_does_not_affect_others,
         following_an_unknown_room_fails;
@@ -141,7 +141,7 @@ async fn slow_and_fast_readers_see_the_same_events(database: TestDatabase) {
     assert!(seen_fast.iter().map(|frame| frame.json()).eq(seen_slow.iter().map(|frame| frame.json())));
 }
 
-async fn large_events_are_returned_one_per_batch(database: TestDatabase) {
+async fn h5_large_events_are_read_one_at_a_time_when_there_is_memory(database: TestDatabase) {
     for tail_bytes in [0, 64 * 1024 * 1024] {
         let store = with_tiny_tail(&database, tail_bytes).await;
         let room = room(&store).await;
@@ -150,7 +150,9 @@ async fn large_events_are_returned_one_per_batch(database: TestDatabase) {
         }
         let mut follower = follow(&store, room, 0).await;
         for seq in 1..=5 {
-            let Batch::Frames(frames) = follower.next().await.unwrap() else { panic!("there is more") };
+            let Batch::Large { bytes } = follower.next().await.unwrap() else { panic!("it is read too early") };
+            assert!((200_000..201_000).contains(&bytes), "{bytes}");
+            let Batch::Frames(frames) = follower.next_large().await.unwrap() else { panic!("there is more") };
             assert_eq!(frames.iter().map(|frame| frame.seq).collect::<Vec<_>>(), [seq], "a batch is bounded");
         }
         assert!(matches!(follower.next().await.unwrap(), Batch::CaughtUp));

@@ -155,6 +155,10 @@ pub async fn read_until(follower: &mut Follower, seq: Seq) -> Vec<Arc<Frame>> {
                     read.extend(frames);
                 }
                 Batch::CaughtUp => follower.notifier().clone().notified().await,
+                Batch::Large { .. } => match follower.next_large().await.unwrap() {
+                    Batch::Frames(frames) => read.extend(frames),
+                    other => panic!("{other:?}"),
+                },
                 Batch::Reset { .. } => panic!("unexpected reset"),
             }
         }

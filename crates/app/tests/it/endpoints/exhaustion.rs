@@ -1,17 +1,18 @@
-//! One user tries to use up the server in one way after the other, and another user notices nothing. A second for each here; with
-//! `GREENROOM_EXHAUSTION_SECONDS=60` as long as that says.
+//! One user tries to use up the server in one way after the other, then in all of them at once, and another user notices
+//! nothing. A second for each here; with `GREENROOM_EXHAUSTION_SECONDS=60` as long as that says.
 
 use super::{
     binary::Binary,
     mcp_requests::{ACCEPT, initialize},
-    requests::{agent, post_text, room_of, wait_for_end, within},
+    requests::{agent, get, post_text, room_of, wait_for_end, within},
     shares::{peak_memory, two_users},
 };
 use domain::{
     event::EventType,
-    ids::{AgentId, RoomId},
+    ids::{AgentId, RoomId, RunId},
     position::Position,
 };
+use futures_util::SinkExt as _;
 use reqwest::Method;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use testkit::{
     database::TestDatabase,
 };
 use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::Message;
 
 on_both_databases! {
     database: h5_one_user_cannot_exhaust_the_server;
@@ -36,12 +38,15 @@ fn duration() -> Duration {
     Duration::from_secs(seconds.unwrap_or(1))
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Attack {
     Messages,
     Events,
     McpSessions,
     Streams,
+    /// Streams that begin at different events, so that they share none.
+    ScatteredStreams,
+    RunStreams,
     Sockets,
     Rooms,
     Queue,
@@ -49,11 +54,13 @@ enum Attack {
     Uploads,
 }
 
-const ATTACKS: [Attack; 9] = [
+const ATTACKS: [Attack; 11] = [
     Attack::Messages,
     Attack::Events,
     Attack::McpSessions,
     Attack::Streams,
+    Attack::ScatteredStreams,
+    Attack::RunStreams,
     Attack::Sockets,
     Attack::Rooms,
     Attack::Queue,
@@ -65,8 +72,10 @@ const ATTACKS: [Attack; 9] = [
 struct Attacker {
     api: TestClient,
     agent: AgentId,
-    /// A room with a long history.
+    /// A room with a long history, of large events.
     room: RoomId,
+    /// Its last run.
+    run: RunId,
     until: Instant,
 }
 
@@ -79,6 +88,7 @@ impl Attacker {
     async fn open_and_keep(self, method: Method, path: String, accept: &'static str) {
         let mut open = Vec::new();
         while self.goes_on() {
+            let path = path.replace("COUNT", &open.len().to_string());
             let request = self.api.request(method.clone(), &path).header("accept", accept);
             let sent = tokio::time::timeout(Duration::from_secs(1), request.json(&initialize()).send());
             if let Ok(Ok(response)) = sent.await {
@@ -91,7 +101,16 @@ impl Attacker {
         let mut open = Vec::new();
         while self.goes_on() {
             match tokio_tungstenite::connect_async(socket_request(&self.api).unwrap()).await {
-                Ok((socket, _)) => open.push(socket),
+                Ok((mut socket, _)) => {
+                    for request in [
+                        json!({"type": "subscribe", "room": self.room, "after": open.len() % 20}),
+                        json!({"type": "subscribe_agents"}),
+                        json!({"type": "watch_rooms"}),
+                    ] {
+                        drop(socket.send(Message::text(request.to_string())).await);
+                    }
+                    open.push(socket);
+                }
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
@@ -128,6 +147,14 @@ impl Attacker {
             }
             Attack::Streams => {
                 tasks.spawn(self.clone().open_and_keep(Method::GET, format!("/api/rooms/{room}/events"), STREAM));
+            }
+            Attack::ScatteredStreams => {
+                let path = format!("/api/rooms/{room}/events?after=COUNT");
+                tasks.spawn(self.clone().open_and_keep(Method::GET, path, STREAM));
+            }
+            Attack::RunStreams => {
+                let path = format!("/api/runs/{}/stream", self.run);
+                tasks.spawn(self.clone().open_and_keep(Method::GET, path, STREAM));
             }
             Attack::Sockets => {
                 tasks.spawn(self.clone().sockets());
@@ -178,25 +205,37 @@ async fn h5_one_user_cannot_exhaust_the_server(database: TestDatabase) {
     let (ada, bob) = (api.clone().with_token(ada), api.with_token(bob));
     let hers = agent(&ada, "hangs", json!({})).await;
     let large = room_of(&ada, &[hers]).await;
-    for _ in 0..8 {
-        let run = post_text(&ada, large, "!flood 3000000").await;
-        wait_for_end(&ada, run).await;
+    // Each of the first ones has three events of half a megabyte: the message, the tool's input and its result.
+    let input = json!({"text": "x".repeat(500_000)});
+    // More than the buffers of the sockets take.
+    for (message, times) in [(format!("!tool big {input}"), 14), ("!flood 3000000".into(), 3)] {
+        for _ in 0..times {
+            let run = post_text(&ada, large, &message).await;
+            wait_for_end(&ada, run).await;
+        }
     }
+    let run = post_text(&ada, large, &format!("!tool big {input}")).await;
+    wait_for_end(&ada, run).await;
+    let page = get(&ada, &format!("/api/rooms/{large}/events?limit=3")).await.expect_status(200);
+    assert!(page["events"].as_array().unwrap().iter().any(|event| event.to_string().len() > 500_000), "they are large");
     for _ in 0..64 {
         post_text(&ada, room_of(&ada, &[hers]).await, "!hang").await;
     }
     let his = agent(&bob, "answers", json!({})).await;
     let quiet = room_of(&bob, &[his]).await;
     let mut waits = Vec::new();
-    for attack in ATTACKS {
-        let attacker = Attacker { api: ada.clone(), agent: hers, room: large, until: Instant::now() + duration() };
+    let one_by_one = ATTACKS.chunks(1);
+    for attacks in one_by_one.chain([&ATTACKS[..]]) {
+        let until = Instant::now() + duration();
+        let attacker = Attacker { api: ada.clone(), agent: hers, room: large, run, until };
         let mut tasks = JoinSet::new();
-        attacker.start(attack, &mut tasks);
+        attacks.iter().for_each(|attack| attacker.start(*attack, &mut tasks));
         while attacker.goes_on() {
             waits.push(first_token(&bob, quiet).await);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         tasks.shutdown().await;
+        println!("{:?}: {} MB at most so far", attacks, peak_memory(&server) >> 20);
     }
     waits.sort_unstable();
     let slowest = waits.last().copied().unwrap_or_default();

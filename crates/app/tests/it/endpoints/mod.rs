@@ -54,6 +54,7 @@ mod feed;
 mod figures;
 mod history;
 mod idempotent;
+mod large_events;
 mod limits;
 mod mcp_agent_tokens;
 mod mcp_hostile;

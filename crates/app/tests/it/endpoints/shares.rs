@@ -172,9 +172,9 @@ async fn h5_the_operator_sees_and_cancels_everything(database: TestDatabase) {
     server.terminate(STOP).await.unwrap();
 }
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-async fn socket(api: &TestClient) -> Result<Socket, u16> {
+pub async fn socket(api: &TestClient) -> Result<Socket, u16> {
     match within("a socket", tokio_tungstenite::connect_async(socket_request(api).unwrap())).await {
         Ok((socket, _)) => Ok(socket),
         Err(tokio_tungstenite::tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
@@ -183,7 +183,7 @@ async fn socket(api: &TestClient) -> Result<Socket, u16> {
 }
 
 /// The next message that is not a heartbeat.
-async fn receive(socket: &mut Socket) -> Value {
+pub async fn receive(socket: &mut Socket) -> Value {
     loop {
         if let Message::Text(text) = within("a message", socket.next()).await.unwrap().unwrap() {
             let message: Value = serde_json::from_str(&text).unwrap();
@@ -194,7 +194,7 @@ async fn receive(socket: &mut Socket) -> Value {
     }
 }
 
-async fn ask(socket: &mut Socket, request: &Value) -> Value {
+pub async fn ask(socket: &mut Socket, request: &Value) -> Value {
     socket.send(Message::text(request.to_string())).await.unwrap();
     receive(socket).await
 }

@@ -8,7 +8,7 @@ use crate::{
     auth::tickets::RedeemedTicket,
     error::Problem,
     feed::{
-        room_reader::{RoomReader, RoomUpdate},
+        room_reader::{FrameBatch, RoomReader, RoomUpdate},
         sse,
     },
     shares::StreamPermit,
@@ -112,9 +112,12 @@ impl DialectStream {
             return Some(Bytes::from_static(b": connected\n\n"));
         }
         while !self.has_ended {
-            let mut out = BytesMut::new();
+            let (mut out, mut memory) = (BytesMut::new(), None);
             match self.live.next().await {
-                RoomUpdate::Frames(frames) => frames.iter().for_each(|event| self.write_event(event, &mut out)),
+                RoomUpdate::Frames(batch) => {
+                    batch.frames.iter().for_each(|event| self.write_event(event, &mut out));
+                    memory = batch.memory;
+                }
                 RoomUpdate::RunEnded => {
                     if let Some(ticket) = &self.ticket {
                         self.app.tickets.finish(ticket);
@@ -134,7 +137,7 @@ impl DialectStream {
                 }
             }
             if !out.is_empty() {
-                return Some(out.freeze());
+                return Some(FrameBatch::hold(memory, out.freeze()));
             }
         }
         None
