@@ -80,7 +80,7 @@ pub fn registry(
         Arc::new(AcpProvider::new(acp)) as Arc<dyn Provider>
     }));
     all.extend(direct_providers(config, &(Arc::new(ManagedToolbox(mcp.clone())) as Arc<dyn McpToolbox>)));
-    ProviderRegistry::new(all).with_agent_tokens(endpoint.tokens)
+    ProviderRegistry::new(all).with_agent_tokens(endpoint.tokens).with_login_grants(config.agents.lend_login_to.clone())
 }
 
 /// The tools that Greenroom gives to agents.

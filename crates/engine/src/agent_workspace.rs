@@ -119,6 +119,9 @@ impl Engine {
     pub(crate) async fn prepare_agents(&self, owner: &Owner, room: RoomId, agents: &[&Agent]) {
         for agent in agents {
             let Some(provider) = self.providers().get(&agent.spec.provider) else { continue };
+            if self.providers().login_refusal(owner, &*provider).is_some() {
+                continue;
+            }
             let ready = async {
                 let skilled = self.prepare_skills(owner, room, agent, SkillPurpose::Preparation).await?;
                 self.prepare_agent_workspace(owner, room, skilled).await

@@ -15,6 +15,7 @@ pub mod file_kind;
 mod history;
 pub mod host_tools;
 pub mod jsonrpc;
+mod login_grants;
 pub mod memory;
 pub mod pool;
 pub mod program;
@@ -29,6 +30,7 @@ mod turn;
 mod turn_port;
 
 pub use history::TurnHistory;
+pub use login_grants::LoginGrants;
 pub use memory::MemoryHandle;
 pub use registry::ProviderRegistry;
 pub use turn::{

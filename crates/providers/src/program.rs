@@ -85,6 +85,18 @@ impl AgentProgram {
         environment
     }
 
+    /// Returns whether one of these variables, or of those that the operator named, is set: the program would get it.
+    pub fn lends_variable(&self, names: &[&str]) -> bool {
+        let named = self.allowed_variables.iter().map(String::as_str);
+        names.iter().copied().chain(named).any(|name| self.environment.contains_key(OsStr::new(name)))
+    }
+
+    /// Returns whether the user who runs the server has one of these files, below their home folder, and shares it.
+    pub fn lends_file(&self, files: &[&str]) -> bool {
+        let home = self.user_home().filter(|_| self.share_login);
+        home.is_some_and(|home| files.iter().any(|file| home.join(file).is_file()))
+    }
+
     /// Returns the home folder of the user who runs the server.
     pub fn user_home(&self) -> Option<PathBuf> {
         self.environment.get(OsStr::new("HOME")).map(PathBuf::from)

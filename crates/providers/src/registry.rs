@@ -1,23 +1,45 @@
 //! The providers of this server, by name.
 
-use crate::{Provider, agent_tokens::AgentTokens};
+use crate::{Provider, agent_tokens::AgentTokens, login_grants::LoginGrants};
+use domain::owner::Owner;
 use std::{collections::BTreeMap, sync::Arc};
 
 #[derive(Clone, Default)]
 pub struct ProviderRegistry {
     providers: Arc<BTreeMap<String, Arc<dyn Provider>>>,
     agent_tokens: AgentTokens,
+    login_grants: LoginGrants,
 }
 
 impl ProviderRegistry {
     pub fn new(providers: impl IntoIterator<Item = Arc<dyn Provider>>) -> Self {
         let providers = providers.into_iter().map(|provider| (provider.name().to_owned(), provider));
-        Self { providers: Arc::new(providers.collect()), agent_tokens: AgentTokens::default() }
+        Self {
+            providers: Arc::new(providers.collect()),
+            agent_tokens: AgentTokens::default(),
+            login_grants: LoginGrants::default(),
+        }
     }
 
     /// Sets the agent tokens that the providers issue to their agents' programs.
     pub fn with_agent_tokens(self, passes: AgentTokens) -> Self {
         Self { agent_tokens: passes, ..self }
+    }
+
+    pub fn with_login_grants(self, login_grants: LoginGrants) -> Self {
+        Self { login_grants, ..self }
+    }
+
+    /// Why an agent of this workspace may not use this provider, and what to do; `None` if it may.
+    pub fn login_refusal(&self, workspace: &Owner, provider: &dyn Provider) -> Option<String> {
+        let is_refused = provider.lends_login() && !self.login_grants.allow(workspace);
+        let (name, workspace) = (provider.name(), workspace.as_str());
+        is_refused.then(|| {
+            format!(
+                "The programs of {name} use a login or a key of this server, which is not lent to the workspace {workspace}. Choose \
+                 another provider, or ask the operator to add {workspace} to agents.lend_login_to in the server's configuration."
+            )
+        })
     }
 
     pub fn agent_tokens(&self) -> &AgentTokens {

@@ -45,6 +45,11 @@ pub trait Provider: Send + Sync + 'static {
         PriceSource::Table
     }
 
+    /// Returns whether a program of this provider gets a login or a key of the server.
+    fn lends_login(&self) -> bool {
+        false
+    }
+
     /// Checks that this machine has what the provider needs.
     fn inspect(&self) -> InspectFuture {
         Box::pin(async { Inspection::Ready { version: None, program: None } })

@@ -1,6 +1,8 @@
 //! `[agents]`, `[claude_code]`, `[codex]`, `[acp]`, `[mcp]`: the agents' programs and workspaces.
 
 use super::{AppConfigError, path, reader::ConfigReader};
+use domain::{name::Name, owner::Owner};
+use providers::LoginGrants;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -14,6 +16,8 @@ pub struct AgentsSection {
     pub workspace: Option<PathBuf>,
     /// The MCP server file; `mcp.json` in the data folder by default.
     pub mcp_servers: Option<PathBuf>,
+    /// Whose agents may use logins and keys of the server.
+    pub lend_login_to: LoginGrants,
 }
 
 /// How a program is started.
@@ -87,8 +91,28 @@ impl AgentsSection {
         Ok(Self {
             workspace: from.parsed("agents.workspace", A_PATH, folder)?,
             mcp_servers: from.parsed("agents.mcp_servers", "empty, or the path of a file", optional_path)?,
+            lend_login_to: login_grants(&from.list(
+                "agents.lend_login_to",
+                "names of workspaces, or only *",
+                grantee,
+            )?),
         })
     }
+}
+
+/// A workspace, or `*`, which is `None`.
+fn grantee(text: &str) -> Option<Option<Owner>> {
+    match text {
+        "*" => Some(None),
+        name => Name::parse(name).ok().map(|name| Some(Owner::new(name))),
+    }
+}
+
+fn login_grants(granted: &[Option<Owner>]) -> LoginGrants {
+    if granted.is_empty() {
+        return LoginGrants::Nobody;
+    }
+    granted.iter().cloned().collect::<Option<_>>().map_or(LoginGrants::Everyone, LoginGrants::Workspaces)
 }
 
 impl ProgramSection {

@@ -100,6 +100,9 @@ impl Engine {
                 format!("the provider {} has its own settings for models; leave model_options out", spec.provider);
             return Err(EngineError::Refused { pointer: "/model_options", detail });
         }
+        if let Some(detail) = self.providers().login_refusal(owner, &*provider) {
+            return Err(EngineError::Refused { pointer: "/provider", detail });
+        }
         let refused = |RefusedSetting { pointer, detail }| EngineError::Refused { pointer, detail };
         provider.check(spec).map_err(refused)
     }

@@ -1,6 +1,7 @@
 //! Lists the providers of this server, their capabilities, and whether their programs are installed.
 
 use crate::Engine;
+use domain::{actor::Actor, permission::Permission};
 use providers::{Capabilities, Inspection, Provider};
 use serde::Serialize;
 use std::{path::Path, sync::Arc, time::Duration};
@@ -40,7 +41,7 @@ pub struct CapabilitiesView {
 pub enum InspectionView {
     Ready {
         version: Option<String>,
-        /// The file name of the provider's program.
+        /// The file name of the provider's program. This and the version are only for the operator.
         program: Option<String>,
     },
     Missing {
@@ -57,6 +58,24 @@ const CACHE_TTL: Duration = Duration::from_secs(60);
 const DEADLINE: Duration = Duration::from_secs(10);
 
 impl Engine {
+    /// Lists all providers by name, as the actor may see them: which programs there are, and in which versions, is only for
+    /// the operator.
+    pub async fn providers_of(&self, actor: &Actor) -> Vec<ProviderView> {
+        let mut views = self.inspect_providers().await;
+        for view in &mut views {
+            if let InspectionView::Ready { version, program } = &mut view.inspection
+                && !actor.may(Permission::Operate)
+            {
+                (*version, *program) = (None, None);
+            }
+            let provider = self.providers().get(&view.name);
+            if let Some(advice) = provider.and_then(|it| self.providers().login_refusal(&actor.workspace, &*it)) {
+                view.inspection = InspectionView::Missing { advice };
+            }
+        }
+        views
+    }
+
     /// Lists all providers by name.
     pub async fn inspect_providers(&self) -> Vec<ProviderView> {
         // The lock is held during the inspection, so that concurrent requests share its result.

@@ -90,6 +90,10 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
             format!("this server has no provider {:?}; it has: {}", agent.spec.provider, engine.providers().names());
         return Ok(Err(RunError::new("no_provider", message)));
     };
+    // The grant may have been withdrawn since the agent was created.
+    if let Some(message) = engine.providers().login_refusal(&claim.owner, &*provider) {
+        return Ok(Err(RunError::new("login_not_lent", message)));
+    }
     // A run that started with its message was checked with it.
     if claimed.started.is_none()
         && let Some(error) = over_budget(engine, claimed).await?

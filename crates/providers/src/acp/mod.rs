@@ -82,6 +82,11 @@ impl Provider for AcpProvider {
         &self.shared.launcher.preset.name
     }
 
+    fn lends_login(&self) -> bool {
+        let AcpLauncher { preset, program, .. } = &self.shared.launcher;
+        program.lends_file(preset.login_files) || program.lends_variable(preset.allowed_variables)
+    }
+
     fn capabilities(&self) -> Capabilities {
         let preset = &self.shared.launcher.preset;
         Capabilities {

@@ -156,14 +156,19 @@ const SET_VARIABLES: [(&str, &str); 9] = [
     ("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1"),
 ];
 
-pub(super) fn environment(program: &AgentProgram, home: &Path) -> std::collections::BTreeMap<OsString, OsString> {
-    let mut names: Vec<&str> = LOGIN_VARIABLES.to_vec();
+pub(super) fn login_variables(program: &AgentProgram) -> Vec<&'static str> {
+    let mut names = LOGIN_VARIABLES.to_vec();
     for (switch, keys) in [BEDROCK, VERTEX] {
         if program.environment.contains_key(OsStr::new(switch)) {
             names.push(switch);
             names.extend(keys);
         }
     }
+    names
+}
+
+pub(super) fn environment(program: &AgentProgram, home: &Path) -> std::collections::BTreeMap<OsString, OsString> {
+    let names = login_variables(program);
     let config = config_folder(home);
     let mut set: Vec<(&str, &OsStr)> = SET_VARIABLES.iter().map(|(name, value)| (*name, OsStr::new(value))).collect();
     set.push(("HOME", home.as_os_str()));

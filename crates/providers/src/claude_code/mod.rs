@@ -106,6 +106,11 @@ impl Provider for ClaudeCodeProvider {
         }
     }
 
+    fn lends_login(&self) -> bool {
+        let program = &self.shared.program;
+        folders::operator_login(program).is_some() || program.lends_variable(&command::login_variables(program))
+    }
+
     fn inspect(&self) -> InspectFuture {
         let program = self.shared.program.clone();
         Box::pin(inspect::inspect(program))

@@ -9,7 +9,7 @@ use std::{
 use workbench::process::ProcessSpec;
 
 /// Variables passed on to Codex in addition to those of every program.
-const PASSED: [&str; 6] = [
+pub const PASSED: [&str; 6] = [
     "OPENAI_API_KEY",
     "CODEX_API_KEY",
     "OPENAI_BASE_URL",

@@ -8,6 +8,8 @@ use std::{
 };
 
 const LOGIN: &str = "auth.json";
+/// The login of the user who runs the server, below their home folder.
+pub const SHARED_LOGIN: &str = ".codex/auth.json";
 
 /// The folder in which Codex keeps this agent's threads, settings and login.
 pub fn folder(home: &Path) -> PathBuf {
@@ -19,7 +21,7 @@ pub fn prepare(home: &Path, program: &AgentProgram) -> io::Result<()> {
     let folder = folder(home);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let own = folder.join(LOGIN);
-    let shared = program.user_home().map(|person| person.join(".codex").join(LOGIN));
+    let shared = program.user_home().map(|person| person.join(SHARED_LOGIN));
     match shared {
         // A link, so that both see a renewed token.
         Some(shared) if program.share_login && shared.is_file() && own.symlink_metadata().is_err() => {

@@ -62,6 +62,10 @@ impl Provider for CodexProvider {
         Capabilities { resume: true, steer: true, approvals: true, thinking: true, mcp: true, skills: true }
     }
 
+    fn lends_login(&self) -> bool {
+        self.program.lends_file(&[home::SHARED_LOGIN]) || self.program.lends_variable(&command::PASSED)
+    }
+
     fn inspect(&self) -> InspectFuture {
         let program = self.program.clone();
         Box::pin(async move {

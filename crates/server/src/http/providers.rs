@@ -14,6 +14,6 @@ pub struct ProviderList {
 ///
 /// The capabilities of each provider, and whether its requirements are installed. Cached for a minute.
 #[utoipa::path(get, path = "/api/providers", tag = "providers", responses((status = 200, body = ProviderList)))]
-pub async fn list(State(app): State<App>, _: Caller) -> Result<Json<ProviderList>, Problem> {
-    Ok(Json(ProviderList { providers: app.engine.inspect_providers().await }))
+pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<ProviderList>, Problem> {
+    Ok(Json(ProviderList { providers: app.engine.providers_of(&caller).await }))
 }

@@ -10,6 +10,7 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
+    actor::Actor,
     agent::{Agent, AgentSpec},
     ids::AgentId,
     name::Name,
@@ -224,7 +225,7 @@ pub async fn create_strapi_agent(
     let name = name.ok_or_else(|| Problem::invalid("name: an agent needs a name.").with("pointer", "/name"))?;
     let provider = match &fields.provider {
         Some(provider) => provider.clone(),
-        None => ready_provider(&app).await?,
+        None => ready_provider(&app, actor).await?,
     };
     let spec = fields.apply(&AgentSpec::new(name, provider));
     let write = async { Ok(app.engine.create_agent(actor, spec, attempt.as_ref()).await?) };
@@ -237,8 +238,8 @@ pub async fn create_strapi_agent(
     Ok((StatusCode::CREATED, Json(StrapiAgentSaved::new(agent, "created"))))
 }
 
-async fn ready_provider(app: &App) -> Result<String, Problem> {
-    let providers = app.engine.inspect_providers().await.into_iter();
+async fn ready_provider(app: &App, actor: &Actor) -> Result<String, Problem> {
+    let providers = app.engine.providers_of(actor).await.into_iter();
     let mut ready = providers.filter(|provider| matches!(provider.inspection, InspectionView::Ready { .. }));
     let name = ready.next().map(|provider| provider.name);
     name.ok_or_else(|| {
