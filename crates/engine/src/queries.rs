@@ -3,8 +3,9 @@
 use domain::{
     agent::Agent,
     event::Event,
-    ids::{AgentId, ProposalId, RoomId, RoundId, RunId, SkillId, UploadId},
+    ids::{AgentId, EventId, ProposalId, RoomId, RoundId, RunId, SkillId, UploadId, UserId},
     message::Message,
+    name::Name,
     owner::Owner,
     position::{Epoch, Position, Seq},
     room::{Room, RoomPolicy, RoomSummary},
@@ -15,8 +16,8 @@ use domain::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
-    MessageHistory, NamedRun, RunFilter, SkillStats, SkillVersion, Store, StoreError, UsageQuery, UsageRow,
-    WaitingApproval, WorkspaceUse,
+    ApprovalPage, MessageHistory, NamedRun, RunFilter, SkillStats, SkillVersion, Store, StoreError, UsageQuery,
+    UsageRow, WorkspaceUse,
     journal::{Follower, Page},
     notify::{Notifier, OwnerWatch},
 };
@@ -67,8 +68,9 @@ queries! {
     proposal(owner: &Owner, name: &SkillName, id: ProposalId) -> Proposal;
     upload(owner: &Owner, id: UploadId) -> Upload;
     uploads(owner: &Owner, before: Option<UploadId>, limit: u32) -> Vec<Upload>;
-    waiting_approvals(owner: &Owner) -> Vec<WaitingApproval>;
+    waiting_approvals(owner: &Owner, after: Option<EventId>, limit: u32) -> ApprovalPage;
     usage(owner: &Owner, query: &UsageQuery) -> Vec<UsageRow>;
+    member_named(owner: &Owner, name: &Name) -> Option<UserId>;
 }
 
 impl Queries {

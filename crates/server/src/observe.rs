@@ -3,7 +3,7 @@
 
 use crate::{
     App,
-    auth::{refusals, request_source::RequestSource},
+    auth::{client_address::ForwardingConflict, refusals, request_source::RequestSource},
     error::{Problem, log_cause},
     http::uploads,
     listen::ConnectionAddrs,
@@ -58,9 +58,12 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
+    let mut conflict = None;
     if let Some(peer) = request.extensions().get::<ConnectionAddrs>().copied() {
-        let client = app.config.trusted_proxies.client(peer.remote.ip(), request.headers());
-        request.extensions_mut().insert(client);
+        match app.config.trusted_proxies.client(peer.remote.ip(), request.headers()) {
+            Ok(client) => drop(request.extensions_mut().insert(client)),
+            Err(ForwardingConflict(proxy)) => conflict = Some(proxy),
+        }
     }
     let (method, source) = (method_label(request.method()), RequestSource::of(&request));
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -70,7 +73,16 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let deadline = if route == uploads::PATH { uploads::DEADLINE } else { app.config.request_deadline };
     let span = RequestSpan::begin(request.headers());
     // Unwinding is safe here: all shared state is behind locks and actors.
-    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let answer = AssertUnwindSafe(async {
+        match conflict {
+            None => next.run(request).await,
+            Some(proxy) => Problem::invalid(format!(
+                "X-Forwarded-For and Forwarded name different clients. The proxy at {proxy} must set or remove both of them."
+            ))
+            .into_response(),
+        }
+    })
+    .catch_unwind();
     let answer = async {
         match &span {
             Some(span) => span.run(answer).await,

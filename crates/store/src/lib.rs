@@ -21,8 +21,8 @@ mod secrets;
 mod upgrade;
 
 pub use catalog::{
-    approvals::WaitingApproval,
-    audit::{AuditFilter, AuditRecord},
+    approvals::{ApprovalPage, WaitingApproval},
+    audit::{AuditFilter, AuditLimits, AuditRecord},
     browser_sessions::BROWSER_SESSION_LIFETIME,
     history::MessageHistory,
     idempotency::EarlierResult,

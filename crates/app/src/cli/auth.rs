@@ -10,6 +10,9 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use std::io::{self, Write as _};
 
+/// A session by link would survive the token that made the link.
+const TOKEN_NOT_USED: &str = "note: a link is made with the local key of the server's data folder; the token (--token or \
+                              GREENROOM_TOKEN) is not used. To sign in with a token, enter it on the sign-in page.";
 /// Longer than any link.
 const LINK: usize = 1000;
 
@@ -35,6 +38,9 @@ struct SignInLinkResponse {
 pub async fn run(arguments: &AuthArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
         AuthCommand::Link(connection) => {
+            if connection.token.is_some() {
+                writeln!(io::stderr().lock(), "{TOKEN_NOT_USED}")?;
+            }
             let client = ApiClient::with_local_key(connection)?;
             let link: SignInLinkResponse =
                 client.post("/api/session/links", &serde_json::json!({}), REQUEST_DEADLINE).await?;

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::terminal::table;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use domain::ids::{BudgetId, RoomId, UserId};
-use serde_json::json;
+use domain::ids::{BudgetId, RoomId};
+use serde_json::{Value, json};
 use std::{
     collections::HashMap,
     io::{self, Write as _},
@@ -45,9 +45,9 @@ struct SetBudgetArgs {
     /// All runs of the workspace.
     #[arg(long, group = "subject")]
     workspace: bool,
-    /// The runs that answer this user's messages, by the user's id.
-    #[arg(long, value_name = "ID", group = "subject")]
-    user: Option<UserId>,
+    /// The runs that answer this user's messages, by name or id.
+    #[arg(long, value_name = "USER", group = "subject")]
+    user: Option<String>,
     /// The runs of this agent, by name or id.
     #[arg(long, value_name = "AGENT", group = "subject")]
     agent: Option<String>,
@@ -130,23 +130,21 @@ fn row(budget: BudgetResponse, agents: &HashMap<Uuid, String>) -> Vec<String> {
 
 /// First the new one, so that there is no moment without a limit.
 async fn replace(client: &ApiClient, set: &SetBudgetArgs) -> anyhow::Result<()> {
-    let (scope, subject) = match (&set.agent, set.user, set.room) {
-        (Some(agent), _, _) => ("agent", Some(find_agent(client, agent).await?)),
-        (_, Some(user), _) => ("user", Some(user.0)),
-        (_, _, Some(room)) => ("room", Some(room.0)),
-        (None, None, None) => ("workspace", None),
+    let (scope, field, subject) = match (&set.agent, &set.user, set.room) {
+        (Some(agent), _, _) => ("agent", "id", json!(find_agent(client, agent).await?)),
+        (_, Some(user), _) => ("user", if user.parse::<Uuid>().is_ok() { "id" } else { "user" }, json!(user)),
+        (_, _, Some(room)) => ("room", "id", json!(room)),
+        (None, None, None) => ("workspace", "id", Value::Null),
     };
     let period = set.period.as_str();
-    let BudgetListResponse { budgets } = client.get("/api/budgets", &[]).await?;
-    let mut new = json!({"scope": scope, "period": period, "limit_usd": set.limit});
-    if let Some(id) = subject {
-        new["id"] = json!(id);
-    }
+    let new = json!({"scope": scope, "period": period, "limit_usd": set.limit, field: subject});
     let created: CreatedBudgetResponse = client.post("/api/budgets", &new, REQUEST_DEADLINE).await?;
-    let is_replaced = |budget: &&BudgetResponse| {
-        (budget.scope.as_str(), budget.subject_id, budget.period.as_str()) == (scope, subject, period)
+    let BudgetListResponse { budgets } = client.get("/api/budgets", &[]).await?;
+    let (new, old): (Vec<_>, Vec<_>) = budgets.iter().partition(|budget| budget.id == created.id);
+    let is_replaced = |old: &&&BudgetResponse| {
+        new.iter().any(|new| (&old.scope, old.subject_id, &old.period) == (&new.scope, new.subject_id, &new.period))
     };
-    for old in budgets.iter().filter(is_replaced) {
+    for old in old.iter().filter(is_replaced) {
         client.delete(&format!("/api/budgets/{}", old.id)).await?;
     }
     writeln!(io::stdout().lock(), "budget {}: ${} per {period}", created.id, set.limit)?;

@@ -92,6 +92,9 @@ pub async fn cancel_run(ctx: &McpRequestContext<'_>, args: CancelRunArguments) -
     Ok(json!({"run_id": stopped.id, "status": stopped.status, "receipt": stopped.receipt}))
 }
 
+/// The oldest ones; more are listed when these are answered.
+const MAX_APPROVALS: u32 = 1000;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListApprovalsArguments {}
@@ -100,8 +103,9 @@ pub async fn list_approvals(
     ctx: &McpRequestContext<'_>,
     ListApprovalsArguments {}: ListApprovalsArguments,
 ) -> Result<Value, McpToolError> {
-    let waiting = ctx.shared.engine.queries().waiting_approvals(&ctx.actor.workspace).await?;
-    let approvals: Vec<Value> = waiting
+    let page = ctx.shared.engine.queries().waiting_approvals(&ctx.actor.workspace, None, MAX_APPROVALS).await?;
+    let approvals: Vec<Value> = page
+        .approvals
         .iter()
         .map(|approval| {
             let asked = &approval.requested;

@@ -8,6 +8,10 @@ use std::net::{IpAddr, Ipv6Addr};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClientAddress(pub IpAddr);
 
+/// The headers of a trusted proxy, of this address, name two clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ForwardingConflict(pub IpAddr);
+
 /// An address, or a network such as `10.0.0.0/8`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressRange {
@@ -59,19 +63,20 @@ impl TrustedProxies {
     }
 
     /// The nearest address in the chain that is not a trusted proxy. `X-Forwarded-For` and `Forwarded` must agree if both
-    /// are there: a proxy that sets one of them passes the other on as the client wrote it.
-    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
+    /// are there: a proxy that sets one of them passes the other on as the client wrote it, and to believe neither would
+    /// hide who the client is.
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Result<ClientAddress, ForwardingConflict> {
         let peer = peer.to_canonical();
         if !self.contains(peer) {
-            return ClientAddress(peer);
+            return Ok(ClientAddress(peer));
         }
         let by = |name: HeaderName, parse: fn(&str) -> Option<IpAddr>| {
             headers.contains_key(&name).then(|| self.nearest(peer, headers, &name, parse))
         };
         match (by(X_FORWARDED_FOR, hop), by(header::FORWARDED, forwarded_hop)) {
-            (Some(one), Some(other)) if one != other => ClientAddress(peer),
-            (Some(client), _) | (None, Some(client)) => ClientAddress(client),
-            (None, None) => ClientAddress(peer),
+            (Some(one), Some(other)) if one != other => Err(ForwardingConflict(peer)),
+            (Some(client), _) | (None, Some(client)) => Ok(ClientAddress(client)),
+            (None, None) => Ok(ClientAddress(peer)),
         }
     }
 
@@ -127,7 +132,8 @@ mod tests {
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
-        proxies.client(peer.parse().unwrap(), &map).0.to_string()
+        let client = proxies.client(peer.parse().unwrap(), &map);
+        client.map_or_else(|conflict| format!("conflict at {}", conflict.0), |client| client.0.to_string())
     }
 
     #[test]
@@ -153,7 +159,12 @@ mod tests {
         assert_eq!(at(&[("x-forwarded-for", "203.0.113.9:1234")]), "203.0.113.9");
         assert_eq!(at(&[("forwarded", "for=1.1.1.1, for=\"[2001:db8::1]:80\";proto=https")]), "2001:db8::1");
         let both = [("x-forwarded-for", "203.0.113.9"), ("forwarded", "for=1.1.1.1")];
-        assert_eq!(at(&both), "10.0.0.1", "the headers disagree, so one of them is the client's own");
+        assert_eq!(at(&both), "conflict at 10.0.0.1", "one of them is the client's own");
+        let same = [("x-forwarded-for", "203.0.113.9, 10.0.0.2"), ("forwarded", "for=1.1.1.1, for=203.0.113.9")];
+        assert_eq!(at(&same), "203.0.113.9", "the same client by both");
+        let unreadable = [("x-forwarded-for", "203.0.113.9"), ("forwarded", "for=_hidden")];
+        assert_eq!(at(&unreadable), "conflict at 10.0.0.1");
+        assert_eq!(client(&proxies, "192.0.2.1", &both), "192.0.2.1", "not by a proxy that is trusted: neither counts");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct ApprovalListParams {
     after: Option<EventId>,
     /// Maximum number of approvals.
     #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
@@ -99,10 +99,7 @@ pub async fn list(
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
     };
     let _reading = app.shares.read_page(&caller).await?;
-    let mut waiting = app.engine.queries().waiting_approvals(&caller.workspace).await?;
-    waiting.retain(|approval| params.after.is_none_or(|after| approval.event_id > after));
-    let has_more = waiting.len() > limit;
-    waiting.truncate(limit);
-    let next = waiting.last().filter(|_| has_more).map(|last| last.event_id);
-    Ok(Json(ApprovalList { approvals: waiting.into_iter().map(ApprovalView::from).collect(), next }))
+    let page = app.engine.queries().waiting_approvals(&caller.workspace, params.after, limit).await?;
+    let approvals = page.approvals.into_iter().map(ApprovalView::from).collect();
+    Ok(Json(ApprovalList { approvals, next: page.next }))
 }

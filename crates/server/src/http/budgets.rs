@@ -11,6 +11,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use domain::{
     budget::{BudgetPeriod, BudgetScope, BudgetStatus},
     ids::{AgentId, BudgetId, RoomId, UserId},
+    name::Name,
     time::Timestamp,
     usage::Cost,
 };
@@ -85,6 +86,8 @@ pub struct NewBudget {
     /// The user, agent or room that the budget counts; left out for the workspace.
     #[schema(value_type = Option<Uuid>)]
     id: Option<Uuid>,
+    /// The name of the user that the budget counts, instead of the `id`.
+    user: Option<Name>,
     period: BudgetPeriod,
     /// In US dollars; more than 0.
     #[schema(exclusive_minimum = 0)]
@@ -113,7 +116,19 @@ pub async fn create(
     JsonBody(new, fingerprint): JsonBody<NewBudget>,
 ) -> Result<(StatusCode, Json<CreatedBudget>), Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
-    let scope = match (new.scope, new.id) {
+    let id = match (new.scope, new.id, &new.user) {
+        (_, id, None) => id,
+        (BudgetScopeName::User, None, Some(name)) => {
+            let user = app.engine.queries().member_named(&actor.workspace, name).await?;
+            let unknown = || Problem::invalid(format!("user: no user of this workspace is called {name}."));
+            Some(user.ok_or_else(|| unknown().with("pointer", "/user"))?.0)
+        }
+        (_, _, Some(_)) => {
+            let detail = "user: only for a budget of a user, and without an id";
+            return Err(Problem::invalid(detail).with("pointer", "/user"));
+        }
+    };
+    let scope = match (new.scope, id) {
         (BudgetScopeName::Workspace, None) => BudgetScope::Workspace,
         (BudgetScopeName::User, Some(id)) => BudgetScope::User(UserId(id)),
         (BudgetScopeName::Agent, Some(id)) => BudgetScope::Agent(AgentId(id)),

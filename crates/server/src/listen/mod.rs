@@ -140,7 +140,7 @@ pub async fn serve(
             connections.spawn(connection(http, ClientStream::Plain(wrap(stream)), peer, router, cancel, abort));
             continue;
         };
-        let handshake = handshakes.begin();
+        let handshake = handshakes.begin(remote.ip());
         connections.spawn(async move {
             // In a box of its own, which is gone when the connection is served.
             let accepted = Box::pin(async {

@@ -166,6 +166,21 @@ async fn l2_visitors_behind_a_trusted_proxy_are_counted_apart() {
 }
 
 #[tokio::test]
+async fn l2_headers_of_a_proxy_that_name_two_clients_are_refused() {
+    let test_app = behind_a_proxy();
+    let visit = async |peer: &'static str, forwarded: &str| {
+        let request = |request| {
+            let request = header(from(peer)(request), "x-forwarded-for", "203.0.113.1");
+            header(request, "forwarded", forwarded)
+        };
+        test_app.send("/openapi.json", request).await.status.as_u16()
+    };
+    assert_eq!(visit("10.0.0.1:5000", "for=203.0.113.9").await, 400, "the client's own header does not hide it");
+    assert_eq!(visit("10.0.0.1:5000", "for=203.0.113.1").await, 200);
+    assert_eq!(visit("192.0.2.9:5000", "for=203.0.113.9").await, 200, "of an untrusted peer neither counts");
+}
+
+#[tokio::test]
 async fn l2_all_tokens_of_a_user_are_counted_together() {
     let test_app = TestApp { sends_key: false, ..behind_a_proxy() };
     test_app.accounts.exist.store(true, Ordering::SeqCst);

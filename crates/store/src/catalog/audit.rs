@@ -19,9 +19,9 @@ use domain::{
 use std::{net::IpAddr, time::Duration};
 use uuid::Uuid;
 
-/// How long an entry is kept, and how many the server keeps at most.
+/// How long an entry is kept, and how many at most, of one workspace and of all.
 const LIFETIME: Duration = Duration::from_secs(400 * 24 * 3600);
-const MAX_ENTRIES: i64 = 1_000_000;
+const LIMITS: AuditLimits = AuditLimits { workspace: 200_000, total: 1_000_000 };
 
 macro_rules! insert_audit {
     ($rest:literal) => {
@@ -244,18 +244,75 @@ impl Store {
 
     /// Deletes entries that are too old or too many.
     pub async fn delete_expired_audit(&self) -> Result<()> {
+        self.delete_audit_beyond(LIMITS).await
+    }
+
+    /// The same with other limits than the server's own.
+    pub async fn delete_audit_beyond(&self, limits: AuditLimits) -> Result<()> {
         let before = Timestamp::now().as_millis() - i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
         writing!(self.database(), |transaction| {
             // Ids ascend with time, so the first young entry is found by passing only the ones to delete.
             sqlx::query(
-                "DELETE FROM audit WHERE id < COALESCE((SELECT id FROM audit WHERE created_at >= $1 ORDER BY id LIMIT 1), 0) \
-                 OR id <= (SELECT MAX(id) FROM audit) - $2",
+                "DELETE FROM audit WHERE id < COALESCE((SELECT id FROM audit WHERE created_at >= $1 ORDER BY id LIMIT 1), 0)",
             )
             .bind(before)
-            .bind(MAX_ENTRIES)
             .execute(&mut *transaction)
             .await?;
         });
+        let counts: Vec<(String, i64)> = reading!(self.database(), |pool| {
+            sqlx::query_as("SELECT workspace, COUNT(*) FROM audit GROUP BY workspace").fetch_all(pool).await
+        })?;
+        let kept = limits.kept_of_each(counts.iter().map(|(_, count)| *count).collect());
+        for (workspace, _) in counts.iter().filter(|(_, count)| *count > kept) {
+            writing!(self.database(), |transaction| {
+                sqlx::query(
+                    "DELETE FROM audit WHERE workspace = $1 AND id <= \
+                     (SELECT id FROM audit WHERE workspace = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)",
+                )
+                .bind(workspace)
+                .bind(kept)
+                .execute(&mut *transaction)
+                .await?;
+            });
+        }
         Ok::<(), StoreError>(())
+    }
+}
+
+/// How many entries are kept at most.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditLimits {
+    pub workspace: i64,
+    pub total: i64,
+}
+
+impl AuditLimits {
+    /// How many entries each workspace keeps. Only those that have many give way when all together have too many.
+    fn kept_of_each(self, mut counts: Vec<i64>) -> i64 {
+        counts.sort_unstable();
+        let mut left = self.total;
+        for (index, count) in counts.iter().enumerate() {
+            let share = left / (counts.len() - index) as i64;
+            if *count > share {
+                return share.clamp(1, self.workspace);
+            }
+            left -= count;
+        }
+        self.workspace
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AuditLimits;
+
+    #[test]
+    fn m10_a_noisy_workspace_gives_way_and_a_quiet_one_keeps_its_entries() {
+        let kept = |counts: &[i64]| AuditLimits { workspace: 50, total: 100 }.kept_of_each(counts.to_vec());
+        assert_eq!(kept(&[]), 50);
+        assert_eq!(kept(&[10, 90]), 50, "the limit of one workspace");
+        assert_eq!(kept(&[5, 1000, 40, 40]), 31, "5 are kept, and the others share 95");
+        assert_eq!(kept(&[30, 30, 30]), 50, "all of them");
+        assert_eq!(kept(&[2; 200]), 1, "the newest of each");
     }
 }

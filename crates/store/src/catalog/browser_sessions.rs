@@ -31,20 +31,35 @@ row! {
     }
 }
 
-/// Stores a session that belongs to a token or to the local key, and its audit entry.
+/// Stores a session that belongs to a token or to the local key, and its audit entry. Evaluates to its id.
 macro_rules! store_session {
-    ($transaction:ident, $actor:expr, $insert:literal, ($id:expr, $belongs_to:expr, $hash:expr, $now:expr)) => {{
-        sqlx::query($insert)
-            .bind($id.0)
+    ($transaction:ident, $actor:expr, $table:literal, $column:literal, ($belongs_to:expr, $hash:expr)) => {{
+        let (id, now) = (domain::ids::BrowserSessionId::generate(), domain::time::Timestamp::now());
+        // Expired sessions are deleted here, because the table only grows here. Servers on one database may have different
+        // keys, so sessions of another key stay until they expire.
+        sqlx::query(concat!("DELETE FROM ", $table, " WHERE expires_at <= $1"))
+            .bind(now.as_millis())
+            .execute(&mut *$transaction)
+            .await?;
+        const INSERT: &str = concat!(
+            "INSERT INTO ",
+            $table,
+            " (id, ",
+            $column,
+            ", hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)"
+        );
+        sqlx::query(INSERT)
+            .bind(id.0)
             .bind($belongs_to)
             .bind($hash.as_slice())
-            .bind($now.as_millis())
-            .bind(($now + $crate::catalog::browser_sessions::BROWSER_SESSION_LIFETIME).as_millis())
+            .bind(now.as_millis())
+            .bind((now + $crate::catalog::browser_sessions::BROWSER_SESSION_LIFETIME).as_millis())
             .execute(&mut *$transaction)
             .await?;
         let (action, object) = (domain::audit::AuditAction::SignIn, domain::audit::AuditedObject::BrowserSession);
-        let entry = domain::audit::AuditEntry::new($actor, action, object, $id);
-        $crate::catalog::audit::store_audit!($transaction, entry, $now);
+        let entry = domain::audit::AuditEntry::new($actor, action, object, id);
+        $crate::catalog::audit::store_audit!($transaction, entry, now);
+        id
     }};
 }
 
@@ -58,19 +73,8 @@ impl Store {
         token: TokenId,
         hash: &[u8; 32],
     ) -> Result<BrowserSessionId> {
-        let (id, now) = (BrowserSessionId::generate(), Timestamp::now());
-        writing!(self.database(), |transaction| {
-            // Expired sessions are deleted here, because the table only grows here.
-            sqlx::query("DELETE FROM visits WHERE expires_at <= $1")
-                .bind(now.as_millis())
-                .execute(&mut *transaction)
-                .await?;
-            store_session!(
-                transaction,
-                actor,
-                "INSERT INTO visits (id, token_id, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)",
-                (id, token.0, hash, now)
-            );
+        let id = writing!(self.database(), |transaction| {
+            let id = store_session!(transaction, actor, "visits", "token_id", (token.0, hash));
             sqlx::query(
                 "DELETE FROM visits WHERE token_id = $1 AND id NOT IN \
                  (SELECT id FROM visits WHERE token_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2)",
@@ -79,6 +83,7 @@ impl Store {
             .bind(MAX_BROWSER_SESSIONS)
             .execute(&mut *transaction)
             .await?;
+            id
         });
         Ok::<_, StoreError>(id)
     }

@@ -71,6 +71,20 @@ impl Store {
         role.as_deref().map(parse_role).transpose()
     }
 
+    /// Returns the member of a workspace with this name.
+    pub async fn member_named(&self, owner: &Owner, name: &Name) -> Result<Option<UserId>> {
+        let id: Option<Uuid> = reading!(self.database(), |pool| {
+            sqlx::query_scalar(
+                "SELECT u.id FROM users u JOIN members m ON m.user_id = u.id WHERE m.workspace = $1 AND u.name = $2",
+            )
+            .bind(owner.as_str())
+            .bind(name.as_str())
+            .fetch_optional(pool)
+            .await
+        })?;
+        Ok(id.map(UserId))
+    }
+
     /// Returns the role of a user in a workspace.
     pub async fn role_of_member(&self, owner: &Owner, user: UserId) -> Result<Role> {
         let role: String = reading!(self.database(), |pool| {

@@ -22,20 +22,8 @@ impl Store {
         key_hash: &[u8; 32],
         hash: &[u8; 32],
     ) -> Result<BrowserSessionId> {
-        let (id, now) = (BrowserSessionId::generate(), Timestamp::now());
-        writing!(self.database(), |transaction| {
-            // Ended sessions are deleted here, because the table only grows here. Servers on one database may have
-            // different keys, so sessions of another key stay until they expire.
-            sqlx::query("DELETE FROM operator_sessions WHERE expires_at <= $1")
-                .bind(now.as_millis())
-                .execute(&mut *transaction)
-                .await?;
-            store_session!(
-                transaction,
-                actor,
-                "INSERT INTO operator_sessions (id, key_hash, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)",
-                (id, key_hash.as_slice(), hash, now)
-            );
+        let id = writing!(self.database(), |transaction| {
+            let id = store_session!(transaction, actor, "operator_sessions", "key_hash", (key_hash.as_slice(), hash));
             sqlx::query(
                 "DELETE FROM operator_sessions WHERE id NOT IN \
                  (SELECT id FROM operator_sessions ORDER BY created_at DESC, id DESC LIMIT $1)",
@@ -43,6 +31,7 @@ impl Store {
             .bind(MAX_OPERATOR_SESSIONS)
             .execute(&mut *transaction)
             .await?;
+            id
         });
         Ok::<_, StoreError>(id)
     }

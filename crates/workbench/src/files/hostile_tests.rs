@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use std::{
     ffi::{OsStr, OsString},
     fs,
-    os::unix::{ffi::OsStrExt as _, fs::symlink, net::UnixListener},
+    os::{
+        fd::{AsFd as _, BorrowedFd, OwnedFd},
+        unix::{ffi::OsStrExt as _, fs::symlink, net::UnixListener},
+    },
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -185,6 +188,30 @@ fn a_write_replaces_a_link_and_what_it_leads_to_stays() {
         root.rename("folder", "other").unwrap();
         root.remove("other").unwrap();
         root.create_dir_all("folder", 0o700).unwrap();
+        scene.assert_unharmed();
+    }
+}
+
+fn open_folder(parent: BorrowedFd<'_>, path: &Path) -> OwnedFd {
+    use rustix::fs::{Mode, OFlags, openat};
+    openat(parent, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
+}
+
+#[test]
+fn m8_a_folder_of_any_depth_is_removed() {
+    let scene = Scene::new();
+    for root in scene.all() {
+        for tree in ["deep", "deep/lifted-1"] {
+            fs::create_dir(scene.inside.join(tree)).unwrap();
+            // One by one: a path to all of them is longer than the system allows.
+            let mut folder = open_folder(rustix::fs::CWD, &scene.inside.join(tree));
+            for _ in 0..700 {
+                rustix::fs::mkdirat(&folder, "a-folder", rustix::fs::Mode::RWXU).unwrap();
+                folder = open_folder(folder.as_fd(), "a-folder".as_ref());
+            }
+        }
+        root.remove("deep").unwrap();
+        assert!(root.metadata("deep").unwrap_err().is_not_found());
         scene.assert_unharmed();
     }
 }

@@ -18,6 +18,8 @@ pub struct AgentListResponse {
 #[derive(Deserialize)]
 pub struct AuditResponse {
     pub entries: Vec<serde_json::Value>,
+    /// Where the next page begins; `None` on the last page.
+    pub next: Option<String>,
 }
 
 #[derive(Clone, Deserialize)]

@@ -10,6 +10,7 @@ use crate::{
 use serde::Deserialize;
 use std::{io, net::TcpListener, path::Path, time::Duration};
 
+const TLS: &str = "TLS";
 /// With less free space the journal cannot be written for long.
 const LITTLE_SPACE: u64 = 256 * 1024 * 1024;
 /// A server on this machine answers at once or not at all.
@@ -61,9 +62,23 @@ fn try_to_write(directory: &Path) -> io::Result<()> {
     std::fs::remove_file(probe)
 }
 
+/// The TLS of the server that runs, whose flags may differ from the configuration; else of the configuration.
+pub fn encryption_in_use(config: &AppConfig, running: Option<&FoundServer>) -> DoctorFinding {
+    match running {
+        Some(FoundServer { certificate: Some(sha256), .. }) => {
+            DoctorFinding::new(TLS, FindingState::Ok, format!("on, in the running server; SHA-256 {sha256}"))
+        }
+        Some(FoundServer { certificate: None, .. }) if config.tls != TlsSetting::Off => {
+            DoctorFinding::new(TLS, FindingState::Broken, "off in the running server, on in the configuration")
+                .advise("restart the server")
+        }
+        Some(_) | None => encryption(config),
+    }
+}
+
 /// The certificate of the server. A self-signed one is made at the first start with it.
 pub fn encryption(config: &AppConfig) -> DoctorFinding {
-    let what = "TLS";
+    let what = TLS;
     let finding = match &config.tls {
         TlsSetting::Off if config.server.behind_tls_proxy => {
             return DoctorFinding::new(what, FindingState::Ok, "by a proxy in front");
@@ -92,29 +107,33 @@ pub fn encryption(config: &AppConfig) -> DoctorFinding {
     }
 }
 
-pub async fn address(config: &AppConfig) -> DoctorFinding {
-    let (what, listen) = ("address", config.server.listen);
-    let error = match TcpListener::bind(listen) {
-        Ok(_) => return DoctorFinding::new(what, FindingState::Ok, format!("{listen} is free")),
-        Err(error) => error,
-    };
-    if error.kind() != io::ErrorKind::AddrInUse {
-        return DoctorFinding::new(
-            what,
-            FindingState::Broken,
-            format!("cannot serve on {listen}: {error}; choose another with --listen"),
-        );
-    }
-    match tokio::time::timeout(ANSWER, version(config)).await {
-        Ok(Some(version)) => {
-            DoctorFinding::new(what, FindingState::Ok, format!("Greenroom {version} answers on {listen}"))
+/// Whether the address is free, and the Greenroom server that has it, if one does.
+pub async fn address(config: &AppConfig) -> (DoctorFinding, Option<FoundServer>) {
+    let listen = config.server.listen;
+    let finding = |state, detail: String| DoctorFinding::new("address", state, detail);
+    match TcpListener::bind(listen) {
+        Ok(_) => return (finding(FindingState::Ok, format!("{listen} is free")), None),
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+            let detail = format!("cannot serve on {listen}: {error}; choose another with --listen");
+            return (finding(FindingState::Broken, detail), None);
         }
-        _ => DoctorFinding::new(
-            what,
-            FindingState::Broken,
-            format!("something else answers on {listen}; choose another with --listen"),
-        ),
+        Err(_) => {}
     }
+    let running = tokio::time::timeout(ANSWER, running_server(config)).await.ok().flatten();
+    let finding = match &running {
+        Some(server) => finding(FindingState::Ok, format!("Greenroom {} answers on {listen}", server.version)),
+        None => {
+            finding(FindingState::Broken, format!("something else answers on {listen}; choose another with --listen"))
+        }
+    };
+    (finding, running)
+}
+
+/// What a Greenroom server on this machine says of itself.
+pub struct FoundServer {
+    version: String,
+    /// `None`: it has no TLS.
+    certificate: Option<CertificateFingerprint>,
 }
 
 #[derive(Deserialize)]
@@ -128,17 +147,17 @@ struct OpenApiInfo {
     version: String,
 }
 
-/// The version of the Greenroom server at this address.
-async fn version(config: &AppConfig) -> Option<String> {
+async fn running_server(config: &AppConfig) -> Option<FoundServer> {
     // Flags of the running server may differ from the configuration: its certificate says whether it has TLS.
-    let (tls, trust) = match CertificateFingerprint::of_local_server(&config.store.data_dir).ok()? {
+    let certificate = CertificateFingerprint::of_local_server(&config.store.data_dir).ok()?;
+    let (tls, trust) = match certificate {
         Some(fingerprint) => (TlsSetting::SelfSigned, ServerTrust::Certificate(fingerprint)),
         None => (TlsSetting::Off, ServerTrust::System),
     };
     let server = sign_in::local_url(config.server.listen, &tls);
     let client = ApiClient::without_credential(&server, trust).ok()?;
     let OpenApiDocument { info } = client.get("/openapi.json", &[]).await.ok()?;
-    info.title.contains("Greenroom").then_some(info.version)
+    info.title.contains("Greenroom").then_some(FoundServer { version: info.version, certificate })
 }
 
 #[cfg(test)]
@@ -184,7 +203,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let taken = listener.local_addr().unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let address = async |listen: &str| address(&config(listen, dir.path())).await;
+        let address = async |listen: &str| address(&config(listen, dir.path())).await.0;
         assert_eq!(address("127.0.0.1:0").await.state, FindingState::Ok);
         let answering = std::thread::spawn(move || drop(listener.accept()));
         assert_eq!(address(&taken.to_string()).await.state, FindingState::Broken, "it is not a Greenroom server");

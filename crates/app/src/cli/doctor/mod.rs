@@ -65,9 +65,10 @@ fn configuration(config: &AppConfig) -> DoctorFinding {
 pub async fn run(data: &DataArgs) -> anyhow::Result<Exit> {
     let mut findings = match AppConfig::load(&data.flags()) {
         Ok(config) => {
-            let (database, address) = tokio::join!(database::check(&config), machine::address(&config));
+            let (database, (address, running)) = tokio::join!(database::check(&config), machine::address(&config));
             let mut findings = vec![configuration(&config), machine::data_directory(&config.store.data_dir)];
-            findings.extend([machine::private_files(&config), database, address, machine::encryption(&config)]);
+            let encryption = machine::encryption_in_use(&config, running.as_ref());
+            findings.extend([machine::private_files(&config), database, address, encryption]);
             findings.extend(agents::check(&config).await);
             findings
         }

@@ -5,7 +5,7 @@ use super::{
     requests::{delete, get, post, within},
 };
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 use testkit::{client::TestClient, database::TestDatabase};
 use tokio::time::sleep;
 
@@ -156,5 +156,24 @@ async fn m10_the_command_line_prints_the_log(database: TestDatabase) {
     let printed = crate::run(folder.path(), &[&arguments[..], &["--json"]].concat()).await.stdout;
     let lines: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|entry| entry["action"] == "create" && entry["object_id"] == room["id"]), "{printed}");
+
+    // More than a page, and the status of what was refused.
+    for _ in 0..205 {
+        post(&api, "/api/rooms", &json!({"name": "r"})).await.expect_status(201);
+    }
+    let connection = ["--server", server_url, "--token", token];
+    let all = [&["audit", "--action", "create", "--limit", "1000", "--json"], &connection[..]].concat();
+    let printed = crate::run(folder.path(), &all).await.stdout;
+    let ids: BTreeSet<i64> =
+        printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_i64().unwrap()).collect();
+    assert!(ids.len() > 205 && ids.len() == printed.lines().count(), "{} different entries", ids.len());
+    get(&api.clone().with_token("grm_wrong"), "/api/rooms").await.expect_problem(401, "unauthorized");
+    within("the refusal", async {
+        let refused = [&["audit", "--action", "refuse"], &connection[..]].concat();
+        while !crate::run(folder.path(), &refused).await.stdout.contains("401") {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    })
+    .await;
     server.terminate(STOP).await.unwrap();
 }

@@ -1,6 +1,10 @@
 //! The command line against the real server.
 
-use super::requests::{RoomFollower, counted, get, journal, post_text, room, wait_for_end};
+use super::{
+    binary::Binary,
+    requests::{RoomFollower, counted, get, journal, post_text, room, wait_for_end},
+    shares::two_users,
+};
 use crate::{CommandOutput, greenroom, output_of, run};
 use domain::{event::EventType, run::RunStatus};
 use serde_json::Value;
@@ -14,7 +18,7 @@ use tokio::{
 on_both_databases! {
     server: run_prints_the_answer_and_usage, events_follow_prints_new_events, rooms_agents_and_cancel, doctor_finds_the_server,
             budgets_are_set_listed_and_deleted;
-    database: c2_commands_use_the_key_of_the_data_folder;
+    database: c2_commands_use_the_key_of_the_data_folder, a_budget_of_a_user_is_set_by_name;
 }
 
 /// A command that talks to this server, with the client's credential.
@@ -76,6 +80,28 @@ async fn budgets_are_set_listed_and_deleted(api: &TestClient) {
         assert_eq!(budget(wrong).await.code, Some(2), "{wrong:?}");
     }
     assert_eq!(budget(&["set", "5", "--agent", "nobody"]).await.code, Some(1));
+}
+
+async fn a_budget_of_a_user_is_set_by_name(database: TestDatabase) {
+    let mut binary = Binary::on(&database);
+    let [ada, _] = two_users(&mut binary).await;
+    let (server, api) = binary.serve().await;
+    let (ada, dir) = (api.with_token(ada), tempfile::tempdir().unwrap());
+    let budget = async |arguments: &[&str]| run_as(&ada, dir.path(), &[&["budget"], arguments].concat()).await;
+    for limit in ["5", "7"] {
+        let set = budget(&["set", limit, "--user", "ada"]).await;
+        assert_eq!(set.code, Some(0), "{}", set.stderr);
+    }
+    let budgets = get(&ada, "/api/budgets").await.expect_status(200);
+    let budgets = budgets["budgets"].as_array().unwrap();
+    assert_eq!(budgets.len(), 1, "the second replaces the first: {budgets:?}");
+    assert_eq!((&budgets[0]["scope"], &budgets[0]["limit_usd"]), (&"user".into(), &7.0.into()));
+    let id = budgets[0]["subject_id"].as_str().unwrap();
+    assert_eq!(budget(&["set", "9", "--user", id]).await.code, Some(0), "by id");
+    assert_eq!(get(&ada, "/api/budgets").await.expect_status(200)["budgets"].as_array().unwrap().len(), 1);
+    let unknown = budget(&["set", "5", "--user", "bob"]).await;
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("bob"), "of another workspace: {}", unknown.stderr);
+    server.terminate(std::time::Duration::from_secs(30)).await.unwrap();
 }
 
 async fn events_follow_prints_new_events(api: &TestClient) {

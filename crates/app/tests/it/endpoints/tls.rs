@@ -109,6 +109,9 @@ async fn m13_the_command_line_trusts_exactly_what_it_was_told_to() {
     assert_eq!(local.code, Some(0), "the certificate is known from the data folder: {}", local.stderr);
     let link = run(&["auth", "link", "--server", &url, "--data-dir", &data]).await;
     assert!(link.stdout.starts_with(&format!("{url}/sign-in#code=")), "{} {}", link.stdout, link.stderr);
+    assert_eq!(link.stderr, "");
+    let link = run(&["auth", "link", "--server", &url, "--data-dir", &data, "--token", "grm_another"]).await;
+    assert!(link.stdout.starts_with(&url) && link.stderr.contains("is not used"), "{} {}", link.stdout, link.stderr);
 
     // As from another machine: a token, and no data folder.
     let token = server.local_key();
@@ -133,6 +136,12 @@ async fn m13_the_command_line_trusts_exactly_what_it_was_told_to() {
     assert!(plain.code == Some(1) && plain.stderr.contains("https://"), "{}", plain.stderr);
     let doctor = run(&["doctor", "--data-dir", &data]).await;
     assert!(doctor.stdout.contains("TLS"), "{}", doctor.stdout);
+    // The flag that turned TLS on is in no configuration: the running server has the answer.
+    let listen = url.strip_prefix("https://").unwrap().replace("localhost", "127.0.0.1");
+    fs::write(elsewhere.path().join("greenroom.toml"), format!("[server]\nlisten = \"{listen}\"\n")).unwrap();
+    let doctor = run(&["doctor", "--data-dir", &data]).await;
+    let line = doctor.stdout.lines().find(|line| line.starts_with("TLS")).unwrap();
+    assert!(line.contains("on, in the running server") && line.contains(fingerprint.trim()), "{}", doctor.stdout);
     server.terminate(STOP).await.unwrap();
 
     // Without TLS, the next server takes back what it told the command line.
