@@ -2488,7 +2488,7 @@ export interface components {
         };
         /** @description Whether the provider can run on this machine. */
         Inspection: {
-            /** @description The file name of the provider's program. */
+            /** @description The file name of the provider's program. This and the version are only for the operator. */
             program?: string | null;
             /** @enum {string} */
             state: "ready";
@@ -3059,6 +3059,7 @@ export interface components {
             limit_usd: components["schemas"]["Cost"];
             period: components["schemas"]["BudgetPeriod"];
             scope: components["schemas"]["BudgetScopeName"];
+            user?: components["schemas"]["Name"] | null;
         };
         /** @description A message to send. Other fields are ignored. */
         NewChatMessage: {
