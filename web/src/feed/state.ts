@@ -109,9 +109,8 @@ export interface RoomState {
   seq: number
   /** The highest seq that anybody has spoken of. */
   head: number
-  /** Messages older than this are not loaded; 0 when all are. */
+  /** Messages older than this are not loaded; 0 when all are. Nor are those in `skipped`, after a link to an early one. */
   loadedFrom: number
-  /** Messages between these two positions are not loaded: a link led to an early one. */
   skipped: { after: number; before: number } | null
   messages: ReadonlyMap<string, Message>
   /** Message ids by seq. */
