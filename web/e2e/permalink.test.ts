@@ -42,7 +42,7 @@ it('a question is asked again of another agent, and the composer sends to one', 
   const made = await Promise.all(names.map((name) => stage.server.api<{ id: string }>('/agents', { name, provider: 'scripted' })))
   const { id } = await stage.server.api<{ id: string }>('/rooms', { name: 'Two', agents: made.map((agent) => agent.id) })
   const page = await stage.page(`/rooms/${id}`)
-  await page.getByLabel('Who answers').selectOption({ label: 'Bob' })
+  await page.getByLabel('Who answers', { exact: true }).selectOption({ label: 'Bob' })
   await page.getByRole('textbox', { name: 'Message' }).fill('!count 3')
   await page.keyboard.press('Enter')
   await page.getByText('1 2 3').first().waitFor()

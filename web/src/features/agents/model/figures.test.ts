@@ -22,7 +22,7 @@ it('knows the last use from the newest run, else from the last day with one', ()
 })
 
 it('never rounds a failure away', () => {
-  expect(percent(1)).toBe('100 %')
-  expect(percent(0.999)).toBe('99 %')
-  expect(percent(0)).toBe('0 %')
+  expect(percent(1)).toBe('100%')
+  expect(percent(0.999)).toBe('99%')
+  expect(percent(0)).toBe('0%')
 })
