@@ -50,6 +50,10 @@ id!(
 );
 id!(ApprovalId);
 id!(BudgetId);
+id!(
+    /// A note that an agent keeps across rooms.
+    MemoryId
+);
 id!(TokenId);
 id!(
     /// A browser session: a browser that is signed in.

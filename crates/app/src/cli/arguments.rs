@@ -1,6 +1,6 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
-use super::{audit, auth, backup, budget, cancel, completions, events, run, secrets, token};
+use super::{audit, auth, backup, budget, cancel, completions, events, memory, run, secrets, token};
 use crate::{
     config::{ConfigFlags, NodeRole, SecretString},
     tls::CertificateFingerprint,
@@ -32,6 +32,8 @@ pub enum CliCommand {
     Cancel(cancel::CancelArgs),
     /// List, set and delete budgets: what runs may cost.
     Budget(budget::BudgetArgs),
+    /// List, edit and delete the notes that an agent keeps across rooms.
+    Memory(memory::MemoryArgs),
     /// Speak MCP on standard input and output, for clients that start their servers themselves.
     Mcp(ServerArgs),
     /// Print a sign-in link for a browser, or the header for scripts.

@@ -3,11 +3,12 @@
 //! This file handles arguments and output. After a restore the store has a new epoch: readers with later positions are
 //! told to start over instead of silently missing events (invariant 8).
 
-use super::{DataArgs, Exit, exit::UsageError, store_access::open_store_at};
+use super::{DataArgs, Exit, exit::UsageError, store_access::open_store};
 use crate::{config::AppConfig, serve::store_config};
 use clap::Args;
 use domain::position::Epoch;
 use std::{
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -41,10 +42,61 @@ pub async fn backup(arguments: &BackupArgs) -> anyhow::Result<Exit> {
         let said = format!("{} exists already; a backup does not overwrite a file", arguments.file.display());
         return Err(UsageError(said).into());
     }
-    let store = open_store_at(&arguments.data).await?;
+    let config = AppConfig::load(&arguments.data.flags())?;
+    let store = open_store(&config).await?;
     let contents = store::backup::backup(&store, &arguments.file).await?;
-    print_backed_up(&mut io::stdout().lock(), &arguments.file, &contents)?;
+    let data_dir = config.store.data_dir.clone();
+    let left_out = tokio::task::spawn_blocking(move || files_left_out(&data_dir)).await?;
+    let mut out = io::stdout().lock();
+    print_backed_up(&mut out, &arguments.file, &contents)?;
+    print_left_out(&mut out, &config.store.data_dir, &left_out)?;
     Ok(Exit::Success)
+}
+
+/// Folders of the data folder that a backup of the database does not contain.
+const LEFT_OUT: [&str; 4] = ["uploads", "rooms", "agents", "skills"];
+/// More files are not counted.
+const MAX_COUNTED: u64 = 100_000;
+
+/// A folder that is not in the backup.
+struct FolderLeftOut {
+    name: &'static str,
+    files: u64,
+    bytes: u64,
+}
+
+/// The folders that have files in them. Links are not followed.
+fn files_left_out(data_dir: &Path) -> Vec<FolderLeftOut> {
+    let count = |name: &'static str| {
+        let mut found = FolderLeftOut { name, files: 0, bytes: 0 };
+        let mut folders = vec![data_dir.join(name)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                    Ok(metadata) if found.files < MAX_COUNTED => {
+                        found.files += 1;
+                        found.bytes += metadata.len();
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    };
+    LEFT_OUT.into_iter().map(count).filter(|folder| folder.files > 0).collect()
+}
+
+fn print_left_out(out: &mut impl Write, data_dir: &Path, left_out: &[FolderLeftOut]) -> io::Result<()> {
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "not in it, and to be copied from {}:", data_dir.display())?;
+    for FolderLeftOut { name, files, bytes } in left_out {
+        let number = if *files >= MAX_COUNTED { format!("{files} files or more") } else { format!("{files} files") };
+        writeln!(out, "  {name}/  {number}, {bytes} bytes")?;
+    }
+    Ok(())
 }
 
 pub async fn restore(arguments: &RestoreArgs) -> anyhow::Result<Exit> {
@@ -77,4 +129,28 @@ pub fn print_backed_up(out: &mut impl Write, file: &Path, contents: &BackupConte
 pub fn print_restored(out: &mut impl Write, file: &Path, contents: &BackupContents, epoch: &Epoch) -> io::Result<()> {
     let BackupContents { rooms, events } = contents;
     writeln!(out, "{rooms} rooms with {events} events are back from {}; the epoch is now {epoch}", file.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{files_left_out, print_left_out};
+    use std::fs;
+
+    #[test]
+    fn a_backup_says_which_files_it_leaves_out() {
+        let data = tempfile::tempdir().unwrap();
+        for folder in ["uploads", "rooms/one", "skills", "runs"] {
+            fs::create_dir_all(data.path().join(folder)).unwrap();
+        }
+        for file in ["uploads/a", "rooms/one/b.txt", "rooms/one/c.txt", "runs/not-listed"] {
+            fs::write(data.path().join(file), "12345").unwrap();
+        }
+        std::os::unix::fs::symlink("/", data.path().join("rooms/link")).unwrap();
+        let mut out = Vec::new();
+        print_left_out(&mut out, data.path(), &files_left_out(data.path())).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("uploads/  1 files, 5 bytes"), "{text}");
+        assert!(text.contains("rooms/  3 files"), "the link counts, what it leads to does not: {text}");
+        assert!(!text.contains("skills") && !text.contains("runs"), "{text}");
+    }
 }

@@ -131,7 +131,7 @@ fn row(budget: BudgetResponse, agents: &HashMap<Uuid, String>) -> Vec<String> {
 /// First the new one, so that there is no moment without a limit.
 async fn replace(client: &ApiClient, set: &SetBudgetArgs) -> anyhow::Result<()> {
     let (scope, field, subject) = match (&set.agent, &set.user, set.room) {
-        (Some(agent), _, _) => ("agent", "id", json!(find_agent(client, agent).await?)),
+        (Some(agent), _, _) => ("agent", "id", json!(client.find_agent(agent).await?)),
         (_, Some(user), _) => ("user", if user.parse::<Uuid>().is_ok() { "id" } else { "user" }, json!(user)),
         (_, _, Some(room)) => ("room", "id", json!(room)),
         (None, None, None) => ("workspace", "id", Value::Null),
@@ -149,11 +149,6 @@ async fn replace(client: &ApiClient, set: &SetBudgetArgs) -> anyhow::Result<()> 
     }
     writeln!(io::stdout().lock(), "budget {}: ${} per {period}", created.id, set.limit)?;
     Ok(())
-}
-
-async fn find_agent(client: &ApiClient, wanted: &str) -> anyhow::Result<Uuid> {
-    let agents: AgentListResponse = client.get("/api/agents", &[]).await?;
-    Ok(agents.find_or_list(wanted)?.id.0)
 }
 
 #[cfg(test)]

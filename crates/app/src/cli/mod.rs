@@ -17,6 +17,7 @@ pub(crate) mod doctor;
 mod events;
 pub mod exit;
 mod mcp;
+mod memory;
 mod rooms;
 mod run;
 mod secrets;
@@ -44,6 +45,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         CliCommand::Events(arguments) => events::run(arguments).await,
         CliCommand::Cancel(arguments) => cancel::run(&arguments).await,
         CliCommand::Budget(arguments) => budget::run(&arguments).await,
+        CliCommand::Memory(arguments) => memory::run(&arguments).await,
         CliCommand::Mcp(connection) => mcp::run(&connection).await,
         CliCommand::Auth(arguments) => auth::run(&arguments).await,
         CliCommand::Audit(arguments) => audit::run(&arguments).await,

@@ -1,9 +1,11 @@
 //! Agents on bare model APIs, through the whole server, with doubles of the vendors.
 
 use crate::endpoints::requests::{
-    RoomFollower, agent, data, get, journal, message_of, post, post_and_wait, post_text, room_of, wait_for_end,
+    RoomFollower, agent, data, delete, get, journal, message_of, post, post_and_wait, post_text, response_to, room_of,
+    wait_for_end,
 };
 use domain::{event::EventType, ids::RoomId, message::Part, run::RunStatus};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::fs;
 use testkit::{
@@ -348,6 +350,21 @@ async fn memory_belongs_to_the_agent_across_rooms() {
     let others = room_of(fixture.api(), &[bob]).await;
     let text = fixture.answer_to(others, recall).await;
     assert!(text.contains("There are no such notes."), "{text}");
+    // A person sees, corrects and deletes what the agent has saved.
+    let path = format!("/api/agents/{ann}/memories");
+    let listed = get(fixture.api(), &path).await.expect_status(200);
+    assert_eq!(listed["memories"][0]["text"], "the code is 7421", "{listed}");
+    let note = format!("{path}/{}", listed["memories"][0]["id"].as_str().unwrap());
+    let change = |text: &str| fixture.api().request(Method::PATCH, &note).json(&json!({"text": text}));
+    response_to(change("the code is 9000")).await.expect_status(204);
+    response_to(change(" ")).await.expect_status(400);
+    let text = fixture.answer_to(another, recall).await;
+    assert!(text.contains("the code is 9000"), "{text}");
+    let of_bob = note.replace(&ann.to_string(), &bob.to_string());
+    delete(fixture.api(), &of_bob).await.expect_status(404);
+    delete(fixture.api(), &note).await.expect_status(204);
+    delete(fixture.api(), &note).await.expect_status(404);
+    assert_eq!(get(fixture.api(), &path).await.expect_status(200)["memories"], json!([]));
     fixture.close().await;
 }
 

@@ -16,6 +16,7 @@ mod mcp_live;
 mod mcp_servers;
 mod mcp_trust;
 mod mcp_views;
+mod memories;
 mod post;
 mod post_plan;
 mod projects;

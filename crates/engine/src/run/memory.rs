@@ -9,7 +9,7 @@ use providers::memory::{Note, NoteFuture, NoteStore};
 use store::{MAX_MEMORIES, Store};
 
 /// The limit for one note; longer text belongs in a document.
-const MAX_NOTE_BYTES: usize = 8 * 1024;
+pub(crate) const MAX_NOTE_BYTES: usize = 8 * 1024;
 /// How many notes one recall returns.
 const MAX_RECALLED: usize = 50;
 

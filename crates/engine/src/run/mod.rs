@@ -25,6 +25,7 @@ pub(crate) use claimed::ClaimedRun;
 pub(crate) use drive::{drive, drive_queued};
 pub(crate) use ending::RunEnd;
 pub(crate) use journal::RunJournal;
+pub(crate) use memory::MAX_NOTE_BYTES;
 pub(crate) use prefetch::Prefetch;
 pub(crate) use signals::SettledSignals;
 pub(crate) use start::{StoredStart, start_events};

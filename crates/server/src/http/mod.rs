@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod mcp_servers;
 pub mod mcp_servers_live;
 pub mod mcp_trust;
+pub mod memories;
 pub mod messages;
 pub mod projects;
 pub mod providers;
@@ -71,6 +72,8 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(ManageAgents), routes!(agents::create))
         .add(Needs(Read), routes!(agents::show))
         .add(Needs(ManageAgents), routes!(agents::change, agents::delete))
+        .add(Needs(Read), routes!(memories::list))
+        .add(Needs(ManageAgents), routes!(memories::change, memories::delete))
         .add(Needs(Read), routes!(effective::effective))
         .add(Needs(Read), routes!(mcp_servers::list))
         .add(Needs(ManageMcpServers), routes!(mcp_servers::create))

@@ -14,6 +14,7 @@ use crate::{
     config::{AppConfig, ConfigFlags},
     data_folder,
 };
+use domain::ids::AgentId;
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, AUTHORIZATION, HeaderValue, RETRY_AFTER},
@@ -110,6 +111,18 @@ impl ApiClient {
         }
         let request = self.request(Method::POST, path, &[]).header("Idempotency-Key", &key).json(body);
         self.json(request.timeout(deadline)).await
+    }
+
+    /// An agent by its name or id; the error lists those that there are.
+    pub async fn find_agent(&self, wanted: &str) -> anyhow::Result<AgentId> {
+        let agents: responses::AgentListResponse = self.get("/api/agents", &[]).await?;
+        Ok(agents.find_or_list(wanted)?.id)
+    }
+
+    /// Changes an object. It is not repeated: a change that arrived twice would be the same.
+    pub async fn patch(&self, path: &str, body: &(impl Serialize + Sync)) -> Result<(), ClientError> {
+        let request = self.request(Method::PATCH, path, &[]).json(body);
+        self.check_status(request.timeout(REQUEST_DEADLINE).send().await).await.map(drop)
     }
 
     /// Deletes an object. Retries use the same idempotency key, so that a lost response is not an error.

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use domain::{
-    ids::{AgentId, BudgetId, MessageId, RoomId, RunId},
+    ids::{AgentId, BudgetId, MemoryId, MessageId, RoomId, RunId},
     run::Receipt,
 };
 use serde::Deserialize;
@@ -67,6 +67,18 @@ pub struct RoomResponse {
     pub agents: Vec<AgentId>,
     pub head: u64,
     pub updated_at: String,
+}
+
+#[derive(Deserialize)]
+pub struct MemoryListResponse {
+    pub memories: Vec<MemoryResponse>,
+}
+
+#[derive(Deserialize)]
+pub struct MemoryResponse {
+    pub id: MemoryId,
+    pub text: String,
+    pub created_at: String,
 }
 
 #[derive(Deserialize)]

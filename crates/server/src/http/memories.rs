@@ -1,0 +1,80 @@
+//! The notes that an agent keeps across rooms.
+
+use super::{attempt, run_once};
+use crate::{
+    App,
+    auth::Caller,
+    error::Problem,
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody},
+};
+use axum::{Json, extract::State, http::StatusCode};
+use domain::{
+    ids::{AgentId, MemoryId},
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use store::MemoryRecord;
+
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = Memory)]
+pub struct MemoryView {
+    id: MemoryId,
+    text: String,
+    created_at: Timestamp,
+}
+
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct MemoryList {
+    memories: Vec<MemoryView>,
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryPatch {
+    /// The new text, at most 8 KB.
+    text: String,
+}
+
+/// List an agent's memories
+///
+/// The notes that the agent has saved for itself, in all rooms, newest first. There are at most 1,000. Only agents on
+/// model APIs save notes here; programs such as Claude Code have a memory of their own.
+#[utoipa::path(get, path = "/api/agents/{id}/memories", tag = "agents", params(("id" = AgentId, Path)),
+               responses((status = 200, body = MemoryList)))]
+pub async fn list(State(app): State<App>, caller: Caller, Id(agent): Id<AgentId>) -> Result<Json<MemoryList>, Problem> {
+    let view = |MemoryRecord { id, text, created_at }| MemoryView { id, text, created_at };
+    let memories = app.engine.memories(&caller, agent).await?.into_iter().map(view).collect();
+    Ok(Json(MemoryList { memories }))
+}
+
+/// Update an agent's memory
+#[utoipa::path(patch, path = "/api/agents/{id}/memories/{memory_id}", tag = "agents", request_body = MemoryPatch,
+               params(("id" = AgentId, Path), ("memory_id" = MemoryId, Path)), responses((status = 204)))]
+pub async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Id((agent, id)): Id<(AgentId, MemoryId)>,
+    key: IdempotencyKey,
+    JsonBody(patch, fingerprint): JsonBody<MemoryPatch>,
+) -> Result<StatusCode, Problem> {
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.update_memory(actor, agent, id, &patch.text, attempt.as_ref()).await?) };
+    run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Delete an agent's memory
+#[utoipa::path(delete, path = "/api/agents/{id}/memories/{memory_id}", tag = "agents",
+               params(("id" = AgentId, Path), ("memory_id" = MemoryId, Path)), responses((status = 204)))]
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Id((agent, id)): Id<(AgentId, MemoryId)>,
+    key: IdempotencyKey,
+    fingerprint: Fingerprint,
+) -> Result<StatusCode, Problem> {
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.delete_memory(actor, agent, id, attempt.as_ref()).await?) };
+    run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
