@@ -4,6 +4,7 @@
 //! Start at [`cli`]: each command is one file. [`serve`] builds the server from [`config`]; all other commands are
 //! clients of a running server, or work on its data directory.
 
+mod agent_sandbox;
 pub mod cli;
 pub mod config;
 pub mod data_folder;

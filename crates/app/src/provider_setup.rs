@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use domain::{mcp::McpFileServers, prices::PriceSource};
 use engine::McpVariables;
 use providers::{
-    Provider, ProviderRegistry,
+    AgentSandboxes, Provider, ProviderRegistry,
     acp::{self, AcpProvider, Preset},
     agent_tokens::{AgentTokens, HostToolsAccess},
     claude_code::{self, ClaudeCodeProvider},
@@ -17,6 +17,7 @@ use providers::{
         self, ApiAccess, ApiHeader, ApiKey, DirectProvider, ModelApiKind,
         tools::{ManagedToolbox, McpToolbox},
     },
+    gateway::ModelGateway,
     host_tools::{self, HostTools},
     program::AgentProgram,
     scripted::ScriptedProvider,
@@ -41,7 +42,9 @@ pub fn registry(
     launcher: &Arc<dyn Launcher>,
     mcp: &McpManager,
     address: SocketAddr,
+    sandboxes: AgentSandboxes,
 ) -> ProviderRegistry {
+    let gateway = ModelGateway::new(egress_policy(config));
     let program = |starting: &ProgramSection| AgentProgram {
         command: starting.command.clone(),
         args: starting.args.clone(),
@@ -49,6 +52,7 @@ pub fn registry(
         share_login: starting.share_login,
         environment: config.environment.variables().clone(),
         launcher: Arc::clone(launcher),
+        gateway: gateway.clone(),
     };
     let claude = ClaudeCodeProvider::new(claude_code::ClaudeCodeConfig {
         program: program(&config.claude_code.starting),
@@ -80,7 +84,10 @@ pub fn registry(
         Arc::new(AcpProvider::new(acp)) as Arc<dyn Provider>
     }));
     all.extend(direct_providers(config, &(Arc::new(ManagedToolbox(mcp.clone())) as Arc<dyn McpToolbox>)));
-    ProviderRegistry::new(all).with_agent_tokens(endpoint.tokens).with_login_grants(config.agents.lend_login_to.clone())
+    ProviderRegistry::new(all)
+        .with_agent_tokens(endpoint.tokens)
+        .with_login_grants(config.agents.lend_login_to.clone())
+        .with_sandboxes(sandboxes, gateway)
 }
 
 /// The tools that Greenroom gives to agents.
@@ -229,10 +236,15 @@ pub fn mcp_manager(config: &AppConfig, launcher: impl Launcher + 'static) -> any
     let settings = McpClientSettings {
         environment: common.collect(),
         idle_timeout: config.mcp.idle,
-        egress: Arc::new(EgressPolicy { allow: config.mcp.egress_allow.clone() }),
+        egress: Arc::new(egress_policy(config)),
         ..McpClientSettings::new(folder)
     };
     Ok(McpManager::new(launcher, settings))
+}
+
+/// Which addresses besides public ones others than the operator may reach.
+pub fn egress_policy(config: &AppConfig) -> EgressPolicy {
+    EgressPolicy { allow: config.mcp.egress_allow.clone() }
 }
 
 /// The environment variables that MCP server settings may use.

@@ -1,4 +1,4 @@
-//! Starts programs as the supervisor does, and records each start in the audit log.
+//! Starts programs, inside and outside of sandboxes, and records each start in the audit log.
 
 use domain::{
     actor::Credential,
@@ -7,21 +7,22 @@ use domain::{
     permission::Role,
 };
 use serde_json::json;
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 use store::Store;
-use workbench::process::{LaunchedProcess, Launcher, ProcessFuture, ProcessSpec, ProcessStartError, Supervisor};
+use workbench::process::{LaunchedProcess, Launcher, ProcessFuture, ProcessSpec, ProcessStartError};
 
 #[derive(Clone)]
 pub struct RecordedLauncher {
-    pub supervisor: Supervisor,
+    pub launcher: Arc<dyn Launcher>,
     pub store: Store,
 }
 
 impl Launcher for RecordedLauncher {
     fn launch(&self, spec: ProcessSpec) -> ProcessFuture<'_, Result<LaunchedProcess, ProcessStartError>> {
-        let entry = entry(&spec.program, &spec.folder);
+        let folder = spec.sandbox.as_ref().map_or(&spec.folder, |sandbox| &sandbox.workspace);
+        let entry = entry(&spec.program, folder);
         Box::pin(async move {
-            let launched = self.supervisor.launch(spec).await?;
+            let launched = self.launcher.launch(spec).await?;
             self.store.count_audit(entry);
             Ok(launched)
         })

@@ -3,6 +3,7 @@
 //! Everything that lives as long as the server is started here.
 
 use crate::{
+    agent_sandbox,
     cli::{doctor, version},
     config::{AppConfig, DatabaseSetting, NodeRole, TlsSetting},
     data_folder::{self, PreparedFolder},
@@ -17,6 +18,7 @@ use crate::{
 use anyhow::Context as _;
 use domain::{actor::Actor, agent::AgentSpec, name::Name, owner::Owner};
 use engine::{Engine, EngineError, Eraser, Worker};
+use providers::AgentSandboxes;
 use server::{Encryption, ServerSockets, auth::token::TokenSecret};
 use std::{
     io::Write as _,
@@ -31,7 +33,10 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
-use workbench::process::{Launcher, Supervisor};
+use workbench::{
+    process::{Launcher, Supervisor},
+    project_sandbox::SandboxLauncher,
+};
 
 /// From the start of a request to the head of its response.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
@@ -99,6 +104,14 @@ fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow
         text += "  WARNING      --no-auth: every program and every user of this machine is the operator, and can run\n\
                  \x20              commands as the user of this server; so can the agents' own programs\n";
     }
+    text += &match &server.sandboxes {
+        AgentSandboxes::Outside if config.server.role.executes_runs() => {
+            "  WARNING      sandbox.agents is \"none\": programs of agents have all rights of the user of this server\n"
+                .to_owned()
+        }
+        AgentSandboxes::Refused(advice) => format!("  WARNING      {advice}\n"),
+        AgentSandboxes::Outside | AgentSandboxes::Inside(_) => String::new(),
+    };
     text += match (config.server.role, &link) {
         (NodeRole::Worker, _) => "  next         this worker executes runs, and serves no clients; Ctrl-C stops it\n",
         (NodeRole::All | NodeRole::Web, Some(_)) => {
@@ -158,6 +171,7 @@ pub struct RunningServer {
     store_tasks: JoinSet<()>,
     store_cancel: CancellationToken,
     engine: Engine,
+    sandboxes: AgentSandboxes,
     supervisor: Supervisor,
     worker: JoinSet<()>,
     worker_cancel: CancellationToken,
@@ -184,10 +198,11 @@ impl RunningServer {
         let sockets = sockets(listener, &encryption).await?;
         let host_tools_address = sockets.host_tools.as_ref().unwrap_or(&sockets.clients).local_addr()?;
         let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
-        let launcher = RecordedLauncher { supervisor: supervisor.clone(), store: store.clone() };
+        let sandboxes = agent_sandbox::choose(config).await;
+        let launcher = RecordedLauncher { launcher: launcher(config, &supervisor, &sandboxes), store: store.clone() };
         let mcp = provider_setup::mcp_manager(config, launcher.clone())?;
         let launcher: Arc<dyn Launcher> = Arc::new(launcher);
-        let providers = provider_setup::registry(config, &launcher, &mcp, host_tools_address);
+        let providers = provider_setup::registry(config, &launcher, &mcp, host_tools_address, sandboxes.clone());
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
         create_first_agent(&store, &engine).await?;
         engine.sweep_uploads().await;
@@ -203,6 +218,7 @@ impl RunningServer {
             examine,
             http_cancel.clone(),
         )?;
+        agent_sandbox::connect(&sandboxes, &app, config);
         let mut http_server = JoinSet::new();
         http_server.spawn(server::serve(Arc::clone(&app), sockets));
         // Only now, when the database's lock shows that no other server uses the folder.
@@ -235,6 +251,7 @@ impl RunningServer {
             store_tasks,
             store_cancel,
             engine,
+            sandboxes,
             supervisor,
             worker: workers,
             worker_cancel,
@@ -296,6 +313,18 @@ impl RunningServer {
             tracing::warn!("the database did not close in time");
         }
         tracing::info!("stopped");
+    }
+}
+
+/// What starts the programs of agents, each where its spec says.
+fn launcher(config: &AppConfig, supervisor: &Supervisor, sandboxes: &AgentSandboxes) -> Arc<dyn Launcher> {
+    match sandboxes {
+        AgentSandboxes::Inside(sandboxes) => Arc::new(SandboxLauncher {
+            sandboxes: sandboxes.clone(),
+            supervisor: supervisor.clone(),
+            search_path: agent_sandbox::search_path(config),
+        }),
+        AgentSandboxes::Outside | AgentSandboxes::Refused(_) => Arc::new(supervisor.clone()),
     }
 }
 

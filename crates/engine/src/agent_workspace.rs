@@ -2,10 +2,11 @@
 //! a mistake is reported then, and again when it runs, because a skill or server may have been deleted since.
 
 use crate::{
-    Engine, EngineError,
+    Engine, EngineError, Folders,
     mcp_servers::{self, ResolvedServers, RunNotice, skill_layer},
     skills::{AgentWithSkills, SkillPurpose, SkillServers},
 };
+use domain::project::{ProjectSpace, SpaceKey};
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId},
@@ -13,9 +14,10 @@ use domain::{
     owner::Owner,
     run::RunError,
 };
-use providers::AgentWorkspace;
-use std::sync::Arc;
+use providers::{AgentSandboxes, AgentWorkspace};
+use std::{io, path::PathBuf, sync::Arc};
 use store::StoreError;
+use workbench::project_sandbox::{SandboxKey, SandboxManager, SandboxSpec};
 
 impl Engine {
     /// Checks that the MCP servers that an agent names exist.
@@ -50,10 +52,24 @@ impl Engine {
                 return Err(RunError::new("unavailable", message));
             }
         };
+        let sandboxes = self.sandboxes_for(&agent)?;
         let created = self.run_blocking(move |engine| {
             let folders = &engine.config().folders;
-            folders.create(&space, named.id).map_err(|error| folder_error(room_id, named.id, &error))?;
-            let home = folders.agent_home(named.id);
+            let failed = |error: io::Error| folder_error(room_id, named.id, &error);
+            let (home, sandbox) = match sandboxes {
+                None => {
+                    folders.create(&space, named.id).map_err(failed)?;
+                    (folders.agent_home(named.id), None)
+                }
+                Some(sandboxes) => {
+                    let key = sandbox_key(space.key);
+                    let home = folders.sandbox_home(&key);
+                    folders.create_space(&space).and_then(|()| Folders::create_private(&home)).map_err(failed)?;
+                    let is_own = space.folder.starts_with(&folders.data);
+                    let sandbox = sandbox_spec(&sandboxes, key, &space, home.clone(), is_own);
+                    (home.join(named.id.to_string()), Some(Arc::new(sandbox)))
+                }
+            };
             Ok(AgentWorkspace {
                 owner: owned_by,
                 room_id,
@@ -61,6 +77,7 @@ impl Engine {
                 folder: space.folder.clone(),
                 space,
                 home,
+                sandbox,
                 skills,
                 mcp_servers: Vec::new(),
                 host_tools: engine.config().host_tools.clone(),
@@ -81,6 +98,26 @@ impl Engine {
             notices.extend(resolved.notices());
         }
         Ok((AgentWorkspace { mcp_servers: resolved.usable(), ..place }, notices))
+    }
+
+    /// The sandboxes that the program of this agent runs in. `None`: it has no program, or the operator lets it run outside.
+    fn sandboxes_for(&self, agent: &Agent) -> Result<Option<SandboxManager>, RunError> {
+        let provider = self.providers().get(&agent.spec.provider);
+        match (provider.is_some_and(|provider| provider.runs_program()), self.providers().sandboxes()) {
+            (false, _) | (true, AgentSandboxes::Outside) => Ok(None),
+            (true, AgentSandboxes::Inside(sandboxes)) => Ok(Some(sandboxes.clone())),
+            (true, AgentSandboxes::Refused(advice)) => Err(RunError::new("no_sandbox", advice.clone())),
+        }
+    }
+
+    /// Gives files that were written for an agent's program to the user of its sandbox.
+    pub(crate) async fn hand_over(&self, sandbox: Option<&Arc<SandboxSpec>>) -> Result<(), RunError> {
+        let Some(sandbox) = sandbox.cloned() else { return Ok(()) };
+        let done = self.run_blocking(move |_| sandbox.hand_over(&sandbox.workspace)).await;
+        let failed = |error: &dyn std::fmt::Display| {
+            RunError::new("no_folder", format!("the sandbox has no access to its folder: {error}"))
+        };
+        done.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
     }
 
     async fn resolve_servers_in_room(
@@ -147,6 +184,27 @@ impl Engine {
         let engine = self.clone();
         tokio::task::spawn_blocking(move || work(&engine)).await.map_err(|error| error.to_string())
     }
+}
+
+/// The sandbox of a project, or of a room without one.
+pub(crate) fn sandbox_key(space: SpaceKey) -> SandboxKey {
+    match space {
+        SpaceKey::Project(project) => SandboxKey::new("project", project),
+        SpaceKey::Room(room) => SandboxKey::new("room", room),
+    }
+}
+
+fn sandbox_spec(
+    sandboxes: &SandboxManager,
+    key: SandboxKey,
+    space: &ProjectSpace,
+    home: PathBuf,
+    owns_workspace: bool,
+) -> SandboxSpec {
+    let mut spec = sandboxes.spec(key, space.folder.clone(), home);
+    spec.owns_workspace = owns_workspace;
+    spec.allowed_hosts = space.settings.network.allow.iter().map(ToString::to_string).collect();
+    spec
 }
 
 pub(crate) fn list_names(names: &[String]) -> String {

@@ -12,6 +12,7 @@ mod erase;
 mod error;
 mod folders;
 mod follow;
+pub mod gateway;
 mod mcp_servers;
 mod queries;
 mod run;
@@ -42,7 +43,7 @@ pub use work::Worker;
 
 use commands::InspectionCache;
 use domain::{limits::Limits, mcp::McpFileServers};
-use providers::{ProviderRegistry, host_tools::HostTools};
+use providers::{AgentSandboxes, ProviderRegistry, host_tools::HostTools};
 use run::ActiveRuns;
 use shares::{McpTestSlots, StoredBytesCache};
 use spaces::RoomsWithoutProject;
@@ -152,6 +153,10 @@ impl Engine {
         };
         if timeout(CLOSE_TIMEOUT, all).await.is_err() {
             tracing::warn!("some providers did not close in time and were dropped");
+        }
+        // Last: the programs of the providers are in them.
+        if let AgentSandboxes::Inside(sandboxes) = self.providers().sandboxes() {
+            sandboxes.close().await;
         }
     }
 

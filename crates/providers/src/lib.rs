@@ -4,6 +4,8 @@
 //! add one, copy `scripted/`, implement [`Provider`] and add it to the registry in `crates/app`.
 
 pub mod acp;
+mod agent_files;
+mod agent_sandboxes;
 pub mod agent_tokens;
 pub mod claude_code;
 pub mod codex;
@@ -12,6 +14,7 @@ pub mod direct;
 #[cfg(test)]
 mod fake_launcher;
 pub mod file_kind;
+pub mod gateway;
 mod history;
 pub mod host_tools;
 pub mod jsonrpc;
@@ -29,6 +32,7 @@ mod truncate;
 mod turn;
 mod turn_port;
 
+pub use agent_sandboxes::AgentSandboxes;
 pub use history::TurnHistory;
 pub use login_grants::LoginGrants;
 pub use memory::MemoryHandle;

@@ -1,6 +1,6 @@
 //! Shared by all providers that run a program: where it is, which environment variables it gets, how it is stopped.
 
-use crate::TurnEvent;
+use crate::{TurnEvent, gateway::ModelGateway};
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use workbench::process::{Launcher, StopTimeouts};
+use workbench::{
+    process::{Launcher, StopTimeouts},
+    project_sandbox::{SandboxSpec, proxy_variables},
+};
 
 /// Variables of the server's environment that every program gets, if they are set. Others are passed on only if the
 /// operator names them (invariant 17).
@@ -34,6 +37,23 @@ const ALWAYS_ALLOWED: [&str; 16] = [
 /// The variables that configure a proxy.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
+/// The variables of every program inside of a sandbox.
+const INSIDE: [(&str, &str); 7] = [
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("USER", "agent"),
+    ("LANG", "C.UTF-8"),
+    ("SHELL", "/bin/bash"),
+    ("TMPDIR", "/tmp"),
+    // Commits fail without a name.
+    ("GIT_AUTHOR_NAME", "agent"),
+    ("GIT_COMMITTER_NAME", "agent"),
+];
+
+/// A path of this machine, as a program in this sandbox sees it; the path itself without a sandbox.
+pub fn path_inside(sandbox: Option<&SandboxSpec>, path: &Path) -> PathBuf {
+    sandbox.and_then(|sandbox| sandbox.path_inside(path)).unwrap_or_else(|| path.to_owned())
+}
+
 /// Returns whether a program with this environment uses a proxy.
 pub fn uses_proxy(environment: &BTreeMap<OsString, OsString>) -> bool {
     PROXIES.iter().any(|name| environment.get(OsStr::new(name)).is_some_and(|value| !value.is_empty()))
@@ -53,6 +73,8 @@ pub struct AgentProgram {
     /// The server's whole environment: read by name, never passed on as a whole.
     pub environment: BTreeMap<OsString, OsString>,
     pub launcher: Arc<dyn Launcher>,
+    /// Where the program finds model APIs if it is in a sandbox.
+    pub gateway: ModelGateway,
 }
 
 impl std::fmt::Debug for AgentProgram {
@@ -95,6 +117,28 @@ impl AgentProgram {
     pub fn lends_file(&self, files: &[&str]) -> bool {
         let home = self.user_home().filter(|_| self.share_login);
         home.is_some_and(|home| files.iter().any(|file| home.join(file).is_file()))
+    }
+
+    /// Returns the environment of a program inside of a sandbox: nothing that belongs to this machine, and no key. Variables
+    /// that the operator named are passed on.
+    pub fn environment_inside(
+        &self,
+        sandbox: &SandboxSpec,
+        names: &[&str],
+        set: &[(&str, &OsStr)],
+    ) -> BTreeMap<OsString, OsString> {
+        let mut environment: BTreeMap<OsString, OsString> =
+            INSIDE.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
+        let passed = ["LANG", "LC_ALL", "TZ"];
+        let passed = passed.iter().chain(names).copied().chain(self.allowed_variables.iter().map(String::as_str));
+        environment.extend(
+            passed.filter_map(|name| Some((OsString::from(name), self.environment.get(OsStr::new(name))?.clone()))),
+        );
+        if !sandbox.allowed_hosts.is_empty() {
+            environment.extend(proxy_variables().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+        }
+        environment.extend(set.iter().map(|(name, value)| (OsString::from(name), value.to_os_string())));
+        environment
     }
 
     /// Returns the home folder of the user who runs the server.

@@ -1,6 +1,6 @@
 //! The providers of this server, by name.
 
-use crate::{Provider, agent_tokens::AgentTokens, login_grants::LoginGrants};
+use crate::{AgentSandboxes, Provider, agent_tokens::AgentTokens, gateway::ModelGateway, login_grants::LoginGrants};
 use domain::owner::Owner;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,16 +9,14 @@ pub struct ProviderRegistry {
     providers: Arc<BTreeMap<String, Arc<dyn Provider>>>,
     agent_tokens: AgentTokens,
     login_grants: LoginGrants,
+    sandboxes: AgentSandboxes,
+    gateway: ModelGateway,
 }
 
 impl ProviderRegistry {
     pub fn new(providers: impl IntoIterator<Item = Arc<dyn Provider>>) -> Self {
         let providers = providers.into_iter().map(|provider| (provider.name().to_owned(), provider));
-        Self {
-            providers: Arc::new(providers.collect()),
-            agent_tokens: AgentTokens::default(),
-            login_grants: LoginGrants::default(),
-        }
+        Self { providers: Arc::new(providers.collect()), ..Self::default() }
     }
 
     /// Sets the agent tokens that the providers issue to their agents' programs.
@@ -40,6 +38,19 @@ impl ProviderRegistry {
                  another provider, or ask the operator to add {workspace} to agents.lend_login_to in the server's configuration."
             )
         })
+    }
+
+    /// Sets where the programs of agents run, and the gateway by which they reach model APIs from inside.
+    pub fn with_sandboxes(self, sandboxes: AgentSandboxes, gateway: ModelGateway) -> Self {
+        Self { sandboxes, gateway, ..self }
+    }
+
+    pub fn sandboxes(&self) -> &AgentSandboxes {
+        &self.sandboxes
+    }
+
+    pub fn gateway(&self) -> &ModelGateway {
+        &self.gateway
     }
 
     pub fn agent_tokens(&self) -> &AgentTokens {

@@ -1,6 +1,6 @@
 //! The [`Provider`] trait and the events, commands and outcome of a turn.
 
-use crate::{MemoryHandle, TurnHistory, host_tools::HostTools};
+use crate::{MemoryHandle, TurnHistory, host_tools::HostTools, program};
 use domain::{
     agent::{Agent, AgentSpec},
     event::Decision,
@@ -15,9 +15,14 @@ use domain::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+};
 use tokio::sync::mpsc;
-use workbench::skills::SkillFolder;
+use workbench::{project_sandbox::SandboxSpec, skills::SkillFolder};
 
 pub type TurnFuture = Pin<Box<dyn Future<Output = TurnOutcome> + Send>>;
 pub type CloseFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -53,6 +58,11 @@ pub trait Provider: Send + Sync + 'static {
     /// Checks that this machine has what the provider needs.
     fn inspect(&self) -> InspectFuture {
         Box::pin(async { Inspection::Ready { version: None, program: None } })
+    }
+
+    /// Whether it starts a program for an agent, which then belongs into a sandbox.
+    fn runs_program(&self) -> bool {
+        false
     }
 
     /// A hint that a turn of this agent may start soon, so that slow preparations can begin. Returns immediately.
@@ -123,6 +133,8 @@ pub struct AgentWorkspace {
     pub space: Arc<ProjectSpace>,
     /// The agent's own folder inside the data folder, for the state of its program; exists.
     pub home: PathBuf,
+    /// The sandbox that the agent's program runs in. `None`: it has the rights of the server's user.
+    pub sandbox: Option<Arc<SandboxSpec>>,
     /// Their digests tell a provider that a program it kept has read older versions.
     pub skills: Vec<SkillFolder>,
     /// Fully resolved. A CLI connects to the servers itself; for other providers the MCP manager does.
@@ -135,6 +147,11 @@ impl AgentWorkspace {
     /// For whom skills are copied into a folder that others use too: the agent in this room.
     pub(crate) fn skill_holder(&self) -> String {
         format!("{} in {}", self.agent.id, self.room_id)
+    }
+
+    /// A path of this machine, as the agent's program sees it.
+    pub fn path_inside(&self, path: &Path) -> PathBuf {
+        program::path_inside(self.sandbox.as_deref(), path)
     }
 }
 

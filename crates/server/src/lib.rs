@@ -9,6 +9,7 @@ pub mod auth;
 pub mod error;
 pub mod extract;
 pub mod feed;
+pub mod guest;
 pub mod http;
 pub mod listen;
 pub mod metrics;

@@ -230,6 +230,9 @@ pub fn config(database: &TestDatabase, settings: &[(String, String)]) -> AppConf
     let variable = |(key, value): &(String, String)| -> (OsString, OsString) {
         (format!("GREENROOM_{}", key.replace('.', "__").to_uppercase()).into(), value.into())
     };
+    // Tests of the sandbox set it; the others start programs that exist only outside.
+    let settings = [("sandbox.agents".to_owned(), "none".to_owned())].into_iter().chain(settings.iter().cloned());
+    let settings: Vec<(String, String)> = settings.collect();
     // A nonexistent folder, so that no configuration file interferes.
     let config = AppConfig::load_from(&flags, settings.iter().map(variable), Path::new("/nowhere"));
     let own_program = crate::programs::greenroom();

@@ -11,9 +11,11 @@ mod layers;
 pub mod mcp_file;
 mod programs;
 mod reader;
+mod sandbox;
 mod secret;
 mod tls;
 
+pub use self::sandbox::{AgentIsolation, SandboxSection};
 pub use database::{DatabaseSetting, DatabaseUrl};
 pub use direct::{DirectSection, ModelEndpoint};
 pub use environment::Environment;
@@ -87,6 +89,7 @@ pub struct AppConfig {
     pub codex: CodexSection,
     pub acp: AcpSection,
     pub mcp: McpSection,
+    pub sandbox: SandboxSection,
     pub direct: DirectSection,
     pub log: LogSection,
     /// The server's environment. Agents' programs get only variables that are selected by name.
@@ -359,6 +362,7 @@ impl AppConfig {
             codex: CodexSection::read(from)?,
             acp: AcpSection::read(from)?,
             mcp: McpSection::read(from)?,
+            sandbox: SandboxSection::read(from)?,
             direct: DirectSection::read(from, &environment)?,
             environment,
             own_program: std::env::current_exe().map_err(AppConfigError::OwnProgram)?,

@@ -77,9 +77,10 @@ impl Cli {
             Self::Codex => vec![
                 ("GREENROOM_CODEX__COMMAND", program),
                 ("GREENROOM_CODEX__SHARE_LOGIN", "false".into()),
-                ("GREENROOM_CODEX__PASS_ENV", format!("{MARK},DOUBLE_KEY")),
-                ("GREENROOM_CODEX__ARGS", codex_arguments(models)),
-                ("DOUBLE_KEY", key.into()),
+                ("GREENROOM_CODEX__PASS_ENV", MARK.into()),
+                ("GREENROOM_CODEX__ARGS", codex_arguments()),
+                ("OPENAI_BASE_URL", format!("{models}/v1")),
+                ("OPENAI_API_KEY", key.into()),
             ],
             Self::Gemini => vec![
                 ("GREENROOM_ACP__AGENTS", format!("gemini = '{program}' --acp")),
@@ -92,16 +93,10 @@ impl Cli {
     }
 }
 
-fn codex_arguments(models: &str) -> String {
-    let settings = [
-        "model_provider=\"double\"".to_owned(),
-        "model_providers.double.name=\"double\"".to_owned(),
-        format!("model_providers.double.base_url=\"{models}/v1\""),
-        "model_providers.double.wire_api=\"responses\"".to_owned(),
-        "model_providers.double.env_key=\"DOUBLE_KEY\"".to_owned(),
-        "model_providers.double.request_max_retries=1".to_owned(),
-        "model_providers.double.stream_max_retries=1".to_owned(),
-    ];
+/// Failures of the double must not take long.
+fn codex_arguments() -> String {
+    let settings =
+        ["model_providers.greenroom.request_max_retries=1", "model_providers.greenroom.stream_max_retries=1"];
     settings.iter().flat_map(|setting| ["-c", setting]).collect::<Vec<_>>().join(",")
 }
 
@@ -130,7 +125,8 @@ impl CliFixture {
         // Not in the system's temporary folder: Codex refuses to create its sandbox there.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mark = Uuid::now_v7().to_string();
-        let mut launch = ServerLaunch::new(env!("CARGO_BIN_EXE_greenroom"), folder.path().join("data"));
+        let launch = ServerLaunch::new(env!("CARGO_BIN_EXE_greenroom"), folder.path().join("data"));
+        let mut launch = launch.with("GREENROOM_SANDBOX__AGENTS", "auto");
         for (name, value) in cli.environment(&models.url(), key) {
             launch = launch.with(name, value);
         }
@@ -183,8 +179,22 @@ impl CliFixture {
         self.launch.data_dir.join("rooms").join(room.to_string())
     }
 
-    pub fn home(&self, agent: AgentId) -> PathBuf {
-        self.launch.data_dir.join("agents").join(agent.to_string())
+    /// The home folder of an agent's program in the sandbox of a room.
+    pub fn home(&self, room: RoomId, agent: AgentId) -> PathBuf {
+        self.data_dir().join("homes").join(format!("room-{room}")).join(agent.to_string())
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.launch.data_dir.clone()
+    }
+
+    pub fn server_pid(&self) -> u32 {
+        self.process.lock().unwrap().as_ref().unwrap().pid()
+    }
+
+    pub fn server_port(&self) -> u16 {
+        let process = self.process.lock().unwrap();
+        process.as_ref().unwrap().base_url().rsplit(':').next().unwrap().parse().unwrap()
     }
 
     pub fn log(&self) -> String {
@@ -236,16 +246,17 @@ impl CliFixture {
 
     /// The processes of the program itself, without keepers.
     pub fn program_processes(&self) -> Vec<u32> {
-        let program = self.cli.program().canonicalize().unwrap();
+        // Inside it has another path.
+        let program = self.cli.program().canonicalize().unwrap().file_name().unwrap().to_owned();
         let runs_it = |pid: &u32| {
             let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let executable = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
             let is_ours = executable.file_name().is_some_and(|name| name.to_string_lossy().starts_with("greenroom"));
-            let named = command.split(|byte| *byte == 0).take(2).any(|word| {
-                let word = PathBuf::from(String::from_utf8_lossy(word).into_owned());
-                word.canonicalize().is_ok_and(|word| word == program)
-            });
-            !is_ours && (executable == program || named)
+            let named = command
+                .split(|byte| *byte == 0)
+                .take(2)
+                .any(|word| PathBuf::from(String::from_utf8_lossy(word).into_owned()).file_name() == Some(&program));
+            !is_ours && (executable.file_name() == Some(&program) || named)
         };
         processes_with_env(&self.mark).into_iter().filter(runs_it).collect()
     }

@@ -34,6 +34,7 @@ mod cli_fixture;
 mod crowd;
 mod failures;
 mod hostile;
+mod inside;
 mod sessions;
 mod skills;
 mod steering;

@@ -32,7 +32,7 @@ async fn lost_session_is_rebuilt_from_the_journal(fixture: &CliFixture) {
     let room = fixture.room().await;
     post_and_wait(&fixture.api(), room, "remember the apples").await;
     fixture.restart().await;
-    fs::remove_dir_all(fixture.home(fixture.agent().await)).unwrap();
+    fs::remove_dir_all(fixture.home(room, fixture.agent().await)).unwrap();
     let api = fixture.api();
     let run = post_and_wait(&api, room, "!recall").await;
     let (events, message) = (journal(&api, room).await, message_of(&api, &run).await);

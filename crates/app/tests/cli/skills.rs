@@ -50,7 +50,7 @@ async fn program_finds_the_skills_of_its_agent(fixture: &CliFixture) {
 
 fn copy_of_skill(fixture: &CliFixture, agent: AgentId, room: RoomId) -> PathBuf {
     match fixture.cli {
-        Cli::ClaudeCode => fixture.home(agent).join(format!("skills/{room}/skills/greet-people/SKILL.md")),
+        Cli::ClaudeCode => fixture.home(room, agent).join(format!("skills/{room}/skills/greet-people/SKILL.md")),
         Cli::Codex | Cli::Gemini => fixture.workspace(room).join(".agents/skills/greet-people/SKILL.md"),
     }
 }

@@ -36,7 +36,13 @@ async fn gemini_uses_host_tools_over_http() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gemini_behind_a_proxy_uses_the_stdio_bridge() {
     let unused_proxy = "http://127.0.0.1:9";
-    let proxy = [("HTTP_PROXY", unused_proxy), ("HTTPS_PROXY", unused_proxy), ("NO_PROXY", "127.0.0.1")];
+    let proxy = [
+        ("HTTP_PROXY", unused_proxy),
+        ("HTTPS_PROXY", unused_proxy),
+        ("NO_PROXY", "127.0.0.1"),
+        // Inside of a sandbox it has no proxy of the machine.
+        ("GREENROOM_SANDBOX__AGENTS", "none"),
+    ];
     let fixture = CliFixture::start_with(Cli::Gemini, "test-key", &proxy).await;
     host_tools_are_available(&fixture).await;
     fixture.wait_for_process(BRIDGE, true).await;

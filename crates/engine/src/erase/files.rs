@@ -1,17 +1,21 @@
 //! Removes what an erased room, agent or project has on disk: its folder, its uploads, and the files in which agents' programs keep
 //! their conversations. Links are removed and not followed (invariant 18).
 
-use crate::{Engine, Folders, mcp_servers::folder_key};
+use crate::{Engine, Folders, agent_workspace::sandbox_key, mcp_servers::folder_key};
 use domain::{
     hex,
     ids::{ProjectId, RoomId},
     owner::Owner,
+    project::SpaceKey,
 };
+use providers::AgentSandboxes;
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 use store::{ErasedFiles, ErasedObject, StoreError};
 use workbench::files::{EntryKind, Root, RootError};
 
+/// The folder with the home folders of sandboxes.
+const HOMES: &str = "homes";
 /// Programs name their conversations by an id; a shorter one might be part of another name.
 const MIN_SESSION_ID: usize = 16;
 /// How deep, and among how many entries of a folder, a program's conversations are searched.
@@ -42,6 +46,14 @@ impl Engine {
     /// Returns whether everything is removed; otherwise the next round tries again.
     pub(super) async fn remove_erased_files(&self, object: ErasedObject, files: ErasedFiles) -> bool {
         let folders = self.config().folders.clone();
+        let space = match object {
+            ErasedObject::Room(room) => Some(SpaceKey::Room(room)),
+            ErasedObject::Project(project) => Some(SpaceKey::Project(project)),
+            ErasedObject::Agent(_) => None,
+        };
+        if let (Some(space), AgentSandboxes::Inside(sandboxes)) = (space, self.providers().sandboxes()) {
+            sandboxes.stop(&sandbox_key(space)).await;
+        }
         let removed = tokio::task::spawn_blocking(move || remove(&folders, object, &files)).await;
         match removed {
             Ok(Ok(())) => true,
@@ -60,11 +72,24 @@ impl Engine {
 fn remove(folders: &Folders, object: ErasedObject, files: &ErasedFiles) -> Result<(), RootError> {
     let data = Root::open(&folders.data)?;
     match object {
-        ErasedObject::Agent(agent) => remove_if_there(&data, &Path::new("agents").join(agent.to_string())),
+        ErasedObject::Agent(agent) => {
+            remove_if_there(&data, &Path::new("agents").join(agent.to_string()))?;
+            match data.list(HOMES, MAX_ENTRIES) {
+                Ok(homes) => homes.entries.into_iter().try_for_each(|home| {
+                    remove_if_there(&data, &Path::new(HOMES).join(home.name).join(agent.to_string()))
+                }),
+                Err(error) if error.is_not_found() => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
         // An existing folder of the machine is not the server's: it stays.
-        ErasedObject::Project(project) => remove_if_there(&data, &Path::new("projects").join(project.to_string())),
+        ErasedObject::Project(project) => {
+            remove_if_there(&data, &Path::new(HOMES).join(sandbox_key(SpaceKey::Project(project)).as_str()))?;
+            remove_if_there(&data, &Path::new("projects").join(project.to_string()))
+        }
         ErasedObject::Room(room) => {
             remove_if_there(&data, &Path::new("rooms").join(room.to_string()))?;
+            remove_if_there(&data, &Path::new(HOMES).join(sandbox_key(SpaceKey::Room(room)).as_str()))?;
             for upload in &files.uploads {
                 remove_if_there(&data, &Path::new("uploads").join(upload.to_string()))?;
             }

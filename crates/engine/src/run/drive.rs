@@ -131,6 +131,9 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
         Ok(prompt) => prompt,
         Err(error) => return Ok(Err(error)),
     };
+    if let Err(error) = engine.hand_over(place.sandbox.as_ref()).await {
+        return Ok(Err(error));
+    }
     let memory = StoredAgentMemory::of(engine.store(), &claim.owner, run.id, agent.id);
     let history = transcript.history(known_seq);
     let attachments = engine.attached_files(&message);

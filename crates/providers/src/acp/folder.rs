@@ -5,7 +5,7 @@ use super::{
     gemini::{self, WorkspaceOverrides},
     preset::{HomeLayout, Preset},
 };
-use crate::{AgentWorkspace, program::AgentProgram};
+use crate::{AgentWorkspace, agent_files::AgentFiles, gateway::GatewayAccess, program::AgentProgram};
 use domain::{ids::RoomId, time::Timestamp};
 use serde_json::{Value, json};
 use std::{
@@ -18,11 +18,13 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, SystemTime},
 };
+use workbench::project_sandbox::SandboxSpec;
 
 /// Longer than the minute that is part of a session's file name.
 const MIN_LOAD_AGE: Duration = Duration::from_secs(65);
 
 const SESSIONS: &str = "greenroom-sessions";
+const MAX_RECORD_BYTES: u64 = 4096;
 
 /// How long an unused session is kept. After that, the session is rebuilt from the history.
 const MAX_IDLE_AGE: Duration = Duration::from_secs(60 * 24 * 60 * 60);
@@ -39,6 +41,56 @@ pub struct PreparedHome {
     pub overrides: WorkspaceOverrides,
     /// The working directory of the process. A session has its own.
     pub folder: PathBuf,
+}
+
+/// Prepares all files of a program inside of a sandbox; `access` is the token of its process. Blocking; may copy files.
+pub fn prepare_inside(
+    preset: &Preset,
+    program: &AgentProgram,
+    workspace: &AgentWorkspace,
+    sandbox: &SandboxSpec,
+    access: &GatewayAccess,
+) -> io::Result<PreparedHome> {
+    let home = home_of(preset, workspace);
+    let files = AgentFiles::open(&home, Some(sandbox))?;
+    if let Some(folder) = preset.skills {
+        let holder = workspace.skill_holder();
+        workbench::skills::sync_folders(&workspace.skills, &workspace.folder, folder, &holder)?;
+        sandbox.hand_over(&workspace.folder)?;
+    }
+    let guest_home = workspace.path_inside(&home);
+    let mut set: Vec<(&str, &OsStr)> = vec![("HOME", guest_home.as_os_str())];
+    set.extend(preset.set_variables.iter().map(|(name, value)| (*name, OsStr::new(*value))));
+    // The vendors of other keys cannot be reached from inside.
+    let mut environment = program.environment_inside(sandbox, &[], &set);
+    environment.extend(access.variables());
+    let (mut args, mut folder) = (Vec::new(), workspace.path_inside(&workspace.folder));
+    if preset.home == HomeLayout::Gemini {
+        environment.insert("GEMINI_SANDBOX".into(), "false".into());
+        files.create_folder(".gemini")?;
+        // A tool could have written these, to be used without asking or to lead elsewhere.
+        for file in [".env", ".gemini/.env", ".gemini/trustedFolders.json", ".gemini/extensions", ".gemini/policies"] {
+            files.remove(file)?;
+        }
+        let settings = gemini::settings(&environment, &home, workspace).to_string();
+        files.write(".gemini/settings.json", &settings)?;
+        let system = gemini::system_settings(&guest_home);
+        files.write(Path::new(".gemini").join(system.file_name().unwrap_or_default()), &settings)?;
+        environment.insert("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), system.into_os_string());
+        files.write(
+            Path::new(".gemini").join(gemini::INSTRUCTIONS),
+            workspace.agent.spec.system_prompt.as_deref().unwrap_or_default(),
+        )?;
+        files.write(".gemini/greenroom-policy.toml", &gemini::rules(&workspace.agent.spec.tools))?;
+        let rules = guest_home.join(".gemini/greenroom-policy.toml");
+        args = vec!["--admin-policy".into(), rules.into_os_string()];
+        folder = guest_home;
+    }
+    let overrides = WorkspaceOverrides::of(preset, workspace, &home);
+    if preset.home == HomeLayout::Gemini {
+        overrides.apply(&mut environment);
+    }
+    Ok(PreparedHome { environment, args, overrides, folder })
 }
 
 /// Prepares all files. Blocking; may copy files.
@@ -114,23 +166,30 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Records when the room's session was created, for programs that cannot load a fresh session.
 pub fn remember_session(preset: &Preset, workspace: &AgentWorkspace, session: &str, now: Timestamp) -> io::Result<()> {
-    let folder = home_of(preset, workspace).join(SESSIONS);
-    create(&folder)?;
-    write(&folder.join(file_name(workspace.room_id)), &json!({"session": session, "made": now.as_millis()}).to_string())
+    let files = session_files(preset, workspace)?;
+    files.create_folder(SESSIONS)?;
+    let record = json!({"session": session, "made": now.as_millis()}).to_string();
+    files.write(Path::new(SESSIONS).join(file_name(workspace.room_id)), &record)
+}
+
+fn session_files(preset: &Preset, workspace: &AgentWorkspace) -> io::Result<AgentFiles> {
+    let home = home_of(preset, workspace);
+    if workspace.sandbox.is_none() {
+        create(&home)?;
+    }
+    AgentFiles::open(&home, workspace.sandbox.as_deref())
 }
 
 /// Removes the record, so that the session is not loaded any more.
 pub fn forget_session(preset: &Preset, workspace: &AgentWorkspace) -> io::Result<()> {
-    match fs::remove_file(home_of(preset, workspace).join(SESSIONS).join(file_name(workspace.room_id))) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    }
+    session_files(preset, workspace)?.remove(Path::new(SESSIONS).join(file_name(workspace.room_id)))
 }
 
 /// Whether the session is known to be old enough. A session without a record may be fresh.
 pub fn is_old_enough_to_load(preset: &Preset, workspace: &AgentWorkspace, session: &str, now: Timestamp) -> bool {
-    let file = home_of(preset, workspace).join(SESSIONS).join(file_name(workspace.room_id));
-    let remembered = fs::read_to_string(file).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let file = Path::new(SESSIONS).join(file_name(workspace.room_id));
+    let text = session_files(preset, workspace).ok().and_then(|files| files.read(file, MAX_RECORD_BYTES).ok());
+    let remembered = text.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
     let made = remembered.filter(|remembered| remembered["session"] == session).and_then(|it| it["made"].as_i64());
     made.is_some_and(|made| now.since(Timestamp::from_millis(made)) >= MIN_LOAD_AGE)
 }

@@ -96,8 +96,10 @@ impl WorkspaceOverrides {
         }
         let settings = workspace.folder.join(".gemini/settings.json");
         if settings.symlink_metadata().is_ok() {
-            found.restricted =
-                !is_root_only(&system_settings(home)) || !read(&settings).is_some_and(|text| is_covered(&text));
+            // Inside of a sandbox no file is root's.
+            found.restricted = workspace.sandbox.is_some()
+                || !is_root_only(&system_settings(home))
+                || !read(&settings).is_some_and(|text| is_covered(&text));
         }
         for folder in workspace.folder.ancestors().chain(home.ancestors()) {
             let file = folder.join(".gemini/.env");

@@ -99,6 +99,10 @@ impl Provider for AcpProvider {
         }
     }
 
+    fn runs_program(&self) -> bool {
+        true
+    }
+
     fn inspect(&self) -> InspectFuture {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {

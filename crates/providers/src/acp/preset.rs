@@ -4,7 +4,7 @@
 //! with [`Preset::custom`].
 
 use super::tool_calls::ToolNaming;
-use crate::SavedInSession;
+use crate::{SavedInSession, gateway::ModelWire};
 
 /// One agent program. Peculiarities of an agent are fields here, not code elsewhere.
 #[derive(Clone, PartialEq, Debug)]
@@ -88,6 +88,12 @@ impl Preset {
 
     pub fn named(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|preset| preset.name == name)
+    }
+
+    /// The model APIs that the program finds by variables, so that it can use the gateway.
+    pub fn wires(&self) -> Vec<ModelWire> {
+        let uses = |wire: &ModelWire| wire.key_variables().any(|name| self.allowed_variables.contains(&name));
+        ModelWire::ALL.into_iter().filter(uses).collect()
     }
 
     /// An agent of the operator.

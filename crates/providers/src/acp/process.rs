@@ -12,6 +12,7 @@ use super::{
 use crate::{
     AgentWorkspace, TurnEvent,
     agent_tokens::{AgentTokenLease, AgentTokenScope, HostToolsAccess},
+    gateway::GatewayAccess,
     host_tools::{HostToolAgent, HostToolDefinition},
     jsonrpc::{CallError, CloseReason, RpcConnection, RpcError, RpcFormat, RpcIncoming, RpcPeer},
     pool::PooledProcess,
@@ -22,11 +23,13 @@ use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 use tokio::sync::mpsc;
 use workbench::{
     process::{LaunchedProcess, ProcessHandle, ProcessSet, ProcessSpec, ProgramExit},
+    project_sandbox::SandboxSpec,
     skills::SkillFolder,
 };
 
@@ -47,6 +50,8 @@ pub struct AcpProcess {
     pub session: Option<AcpSession>,
     /// Its token for the host tools.
     pub agent_token: AgentTokenLease,
+    /// Its token for the model gateway, if it is in a sandbox.
+    pub access: Option<Arc<GatewayAccess>>,
     /// Whether its environment sets a proxy.
     pub is_proxied: bool,
     /// The settings that it was started with. Other settings need a new process.
@@ -61,6 +66,7 @@ pub struct AcpProcess {
 #[derive(Clone, PartialEq, Debug)]
 pub struct AcpLaunchSettings {
     workspace: PathBuf,
+    sandbox: Option<Arc<SandboxSpec>>,
     model: Option<String>,
     system_prompt: Option<String>,
     skills: Vec<SkillFolder>,
@@ -77,6 +83,7 @@ impl AcpLaunchSettings {
         let has_rules = preset.home == HomeLayout::Gemini;
         Self {
             workspace: workspace.folder.clone(),
+            sandbox: workspace.sandbox.clone(),
             model: workspace.agent.spec.model.clone(),
             system_prompt: workspace.agent.spec.system_prompt.clone(),
             skills: workspace.skills.clone(),
@@ -114,10 +121,20 @@ impl AcpLauncher {
         let Some(path) = self.program.locate() else {
             return Err(RunError::new("program_missing", self.install_advice()));
         };
-        let (preset, program, at) = (self.preset.clone(), self.program.clone(), workspace.clone());
-        let prepared = tokio::task::spawn_blocking(move || folder::prepare(&preset, &program, &at)).await;
         let start_error =
             |why: &dyn std::fmt::Display| RunError::new("program_crashed", format!("{name} cannot start: {why}"));
+        let access = workspace.sandbox.as_ref().map(|sandbox| {
+            let AgentProgram { gateway, environment, .. } = &self.program;
+            gateway.issue(&sandbox.key, &self.preset.wires(), environment, &workspace.mcp_servers).map(Arc::new)
+        });
+        let access = access.transpose().map_err(|error| start_error(&error))?;
+        let (preset, program, at) = (self.preset.clone(), self.program.clone(), workspace.clone());
+        let given = access.clone();
+        let prepared = tokio::task::spawn_blocking(move || match (&at.sandbox, given) {
+            (Some(sandbox), Some(access)) => folder::prepare_inside(&preset, &program, &at, sandbox, &access),
+            _ => folder::prepare(&preset, &program, &at),
+        })
+        .await;
         let folder::PreparedHome { environment: env, args: further, overrides: surroundings, folder } =
             prepared.map_err(|panic| start_error(&panic))?.map_err(|error| start_error(&error))?;
         let mut args: Vec<OsString> = self.preset.args.iter().map(OsString::from).chain(further).collect();
@@ -127,13 +144,13 @@ impl AcpLauncher {
         }
         args.extend(self.program.args.iter().map(OsString::from));
         let is_proxied = program::uses_proxy(&env);
-        let command = ProcessSpec { program: path, args, env, folder, sandbox: None };
+        let command = ProcessSpec { program: path, args, env, folder, sandbox: workspace.sandbox.clone() };
         let tokens = &self.host_tools_endpoint.tokens;
         let token = tokens.issue(workspace, &[AgentTokenScope::HostTools]).map_err(|error| start_error(&error))?;
         let launched = self.program.launcher.launch(command).await.map_err(|error| start_error(&error))?;
         let made_for = AcpLaunchSettings::new(&self.preset, workspace, surroundings);
         let agent = AcpProcess::new(launched, made_for, token);
-        Ok(AcpProcess { is_proxied, ..agent })
+        Ok(AcpProcess { is_proxied, access, ..agent })
     }
 
     pub fn install_advice(&self) -> String {
@@ -174,6 +191,7 @@ impl AcpProcess {
             incoming,
             session: None,
             agent_token: token,
+            access: None,
             is_proxied: false,
             launch_settings,
             connection,
@@ -253,8 +271,8 @@ impl AcpProcess {
 
     /// Stops the program and all its descendants.
     pub async fn stop(self) -> Receipt {
-        let Self { connection, handle, peer, agent_token: token, .. } = self;
-        drop((peer, token));
+        let Self { connection, handle, peer, agent_token: token, access, .. } = self;
+        drop((peer, token, access));
         connection.close().await;
         handle.stop(STOP_TIMEOUTS).await
     }

@@ -5,7 +5,7 @@ use super::{
     preset::{ModelChoice, SessionLoadPolicy},
     process::{AcpLauncher, AcpProcess, protocol_error, status},
 };
-use crate::{AgentWorkspace, TurnEvent, agent_tokens::HostToolsAccess, host_tools, jsonrpc::CallError};
+use crate::{AgentWorkspace, TurnEvent, agent_tokens::HostToolsAccess, gateway, host_tools, jsonrpc::CallError};
 use domain::{mcp::McpTransport, time::Timestamp, usage::Cost};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -41,7 +41,7 @@ impl AcpLauncher {
             notes.push(status("workplace_not_trusted", DISTRUSTED.to_owned()));
         }
         let servers = self.mcp_servers(agent, workspace, notes);
-        let params = json!({"cwd": workspace.folder, "mcpServers": servers});
+        let params = json!({"cwd": workspace.path_inside(&workspace.folder), "mcpServers": servers});
         let loaded = match wanted {
             Some(session) => self.load(agent, workspace, session, &params).await?,
             None => None,
@@ -117,6 +117,17 @@ impl AcpLauncher {
         };
         let mut servers = Vec::new();
         for server in &workspace.mcp_servers {
+            let inside = agent.access.as_ref().map(|access| gateway::server_inside(server, access.reveal()));
+            let server = match &inside {
+                Some(Some(inside)) => inside,
+                Some(None) => {
+                    let detail =
+                        format!("The MCP server {} was skipped: SSE does not work inside of a sandbox.", server.name);
+                    notes.push(status("mcp_server_skipped", detail));
+                    continue;
+                }
+                None => server,
+            };
             let can = |kind: &str| agent.capabilities.is_some_and(|can| if kind == "sse" { can.sse } else { can.http });
             match &server.config.transport {
                 _ if server.name == host_tools::SERVER_NAME => notes.push(status(
@@ -138,26 +149,45 @@ impl AcpLauncher {
                 }
             }
         }
-        servers.push(self.host_tools_server(agent));
+        match self.host_tools_server(agent) {
+            Some(server) => servers.push(server),
+            None => notes.push(status(
+                "mcp_server_skipped",
+                format!(
+                    "{} has no Greenroom tools inside of a sandbox: it does not support MCP over HTTP.",
+                    self.preset.name
+                ),
+            )),
+        }
         servers
     }
 
     /// The MCP server configuration of the host tools.
-    fn host_tools_server(&self, agent: &AcpProcess) -> Value {
+    fn host_tools_server(&self, agent: &AcpProcess) -> Option<Value> {
         let (name, HostToolsAccess { address, program, .. }) = (host_tools::SERVER_NAME, &self.host_tools_endpoint);
-        let server = format!("http://{address}");
+        let is_inside = agent.access.is_some();
+        let server = match is_inside {
+            true => format!("http://127.0.0.1:{}", gateway::HOST_TOOLS_PORT),
+            false => format!("http://{address}"),
+        };
         let variable = |name: &str, value: &str| json!({"name": name, "value": value});
         // With a proxy, some agents also send local requests to it, which would reveal the token. Our own program
         // bypasses the proxy.
-        if agent.capabilities.is_some_and(|can| can.http) && !agent.is_proxied {
+        // Inside, the proxy is not used for this address.
+        if agent.capabilities.is_some_and(|can| can.http) && (is_inside || !agent.is_proxied) {
             let authorization = variable("Authorization", &format!("Bearer {}", agent.agent_token.reveal()));
-            return json!({"type": "http", "name": name, "url": format!("{server}/mcp"), "headers": [authorization]});
+            return Some(
+                json!({"type": "http", "name": name, "url": format!("{server}/mcp"), "headers": [authorization]}),
+            );
+        }
+        if is_inside {
+            return None;
         }
         // In the environment, because a command line is visible to other users.
         let mut env =
             vec![variable("GREENROOM_SERVER", &server), variable("GREENROOM_TOKEN", agent.agent_token.reveal())];
         env.extend(["NO_PROXY", "no_proxy"].map(|name| variable(name, &address.ip().to_string())));
-        json!({"name": name, "command": program, "args": ["mcp"], "env": env})
+        Some(json!({"name": name, "command": program, "args": ["mcp"], "env": env}))
     }
 
     /// Selects the mode in which the agent requests permissions. Without it, the tool policy would have no effect.

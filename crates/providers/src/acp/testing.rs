@@ -47,6 +47,7 @@ pub fn workspace(folder: &Path) -> AgentWorkspace {
             workplace,
         )),
         home,
+        sandbox: None,
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
@@ -61,6 +62,7 @@ pub fn program(command: &str) -> AgentProgram {
         share_login: false,
         environment: BTreeMap::new(),
         launcher: Arc::new(Supervisor::new("keeper".into())),
+        gateway: crate::gateway::ModelGateway::default(),
     }
 }
 

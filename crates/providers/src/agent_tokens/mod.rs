@@ -6,7 +6,7 @@
 //! the provider drops its lease.
 
 mod request;
-mod secret;
+pub(crate) mod secret;
 #[cfg(test)]
 mod tests;
 mod token;

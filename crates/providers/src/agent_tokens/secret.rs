@@ -11,7 +11,8 @@ pub const AGENT_TOKEN_PREFIX: &str = "grp_";
 #[error("could not get random bytes for an agent token: {0}")]
 pub struct AgentTokenError(#[source] getrandom::Error);
 
-pub(super) struct AgentTokenSecret(String);
+#[derive(Clone)]
+pub(crate) struct AgentTokenSecret(String);
 
 impl AgentTokenSecret {
     pub fn generate() -> Result<Self, AgentTokenError> {

@@ -1,17 +1,18 @@
 //! The command line, environment and MCP configuration of Claude Code. Pure.
 
 use crate::{
-    AgentWorkspace,
+    AgentWorkspace, gateway,
     host_tools::{self, HostToolAgent, HostToolDefinition},
-    program::AgentProgram,
+    program::{self, AgentProgram},
 };
 use domain::mcp::{McpTransport, NamedMcpServer, server_pattern};
 use serde_json::{Value, json};
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    sync::Arc,
 };
-use workbench::{process::ProcessSpec, skills::SkillFolder};
+use workbench::{process::ProcessSpec, project_sandbox::SandboxSpec, skills::SkillFolder};
 
 /// Settings that cannot change while the process runs: if they do, the process is replaced. The model is not included,
 /// because it can be changed at run time.
@@ -25,12 +26,15 @@ pub(super) struct ClaudeLaunchSettings {
     pub skills: Vec<SkillFolder>,
     /// The program lists them once.
     pub host_tools: Vec<HostToolDefinition>,
+    /// With [`gateway::TOKEN_PLACE`] where the token of the process belongs.
     pub mcp_config: String,
     /// A file in the agent's own folder, because secrets must not be on a command line (invariant 17).
     pub mcp_file: PathBuf,
     /// The folder of the agent's skills in this room, in the format of a plugin: the agent's own Claude folder is shared by
     /// all rooms, and skills of two rooms must not meet.
     pub skills_folder: PathBuf,
+    pub mcp_servers: Vec<NamedMcpServer>,
+    pub sandbox: Option<Arc<SandboxSpec>>,
 }
 
 /// The folder in which the program keeps its settings and sessions.
@@ -47,32 +51,48 @@ impl ClaudeLaunchSettings {
             system_prompt: workspace.agent.spec.system_prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
             skills: workspace.skills.clone(),
             host_tools: workspace.host_tools.offered(&HostToolAgent::with_program(workspace.clone())),
-            mcp_config: mcp_config_json(&workspace.mcp_servers).to_string(),
+            mcp_config: match &workspace.sandbox {
+                Some(_) => mcp_config_json(&servers_inside(&workspace.mcp_servers)).to_string(),
+                None => mcp_config_json(&workspace.mcp_servers).to_string(),
+            },
             mcp_file: workspace.home.join(format!("mcp-{}.json", workspace.room_id)),
             skills_folder: workspace.home.join("skills").join(workspace.room_id.to_string()),
+            mcp_servers: workspace.mcp_servers.clone(),
+            sandbox: workspace.sandbox.clone(),
         }
     }
 
     pub fn command(&self, program: &AgentProgram, model: Option<&str>, resume: Option<&str>) -> ProcessSpec {
         let mut args: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
         // With `=`, so that a value is never parsed as a flag.
-        args.push(joined("--mcp-config=", self.mcp_file.as_os_str()));
+        args.push(joined("--mcp-config=", self.path_inside(&self.mcp_file).as_os_str()));
         // Makes the program read the workspace's instructions, although it ignores the workspace's settings.
-        args.push(joined("--add-dir=", self.workspace.as_os_str()));
+        args.push(joined("--add-dir=", self.path_inside(&self.workspace).as_os_str()));
         if !self.skills.is_empty() {
-            args.push(joined("--plugin-dir=", self.skills_folder.as_os_str()));
+            args.push(joined("--plugin-dir=", self.path_inside(&self.skills_folder).as_os_str()));
         }
         args.push(format!("--allowedTools={}", server_pattern(host_tools::SERVER_NAME)).into());
+        if self.sandbox.is_some() {
+            // A sandbox cannot be built inside of another one.
+            args.push("--settings={\"sandbox\":{\"enabled\":false}}".into());
+        }
         args.extend(model.map(|model| format!("--model={model}").into()));
         args.extend(resume.map(|session| format!("--resume={session}").into()));
         args.extend(program.args.iter().map(OsString::from));
         ProcessSpec {
             program: self.program.clone(),
             args,
-            env: environment(program, &self.home),
-            folder: self.workspace.clone(),
-            sandbox: None,
+            env: match &self.sandbox {
+                Some(sandbox) => environment_inside(program, sandbox, &self.path_inside(&self.home)),
+                None => environment(program, &self.home),
+            },
+            folder: self.path_inside(&self.workspace),
+            sandbox: self.sandbox.clone(),
         }
+    }
+
+    fn path_inside(&self, path: &Path) -> PathBuf {
+        program::path_inside(self.sandbox.as_deref(), path)
     }
 }
 
@@ -174,6 +194,23 @@ pub(super) fn environment(program: &AgentProgram, home: &Path) -> std::collectio
     set.push(("HOME", home.as_os_str()));
     set.push(("CLAUDE_CONFIG_DIR", config.as_os_str()));
     program.environment(&names, &set)
+}
+
+/// `home` as the program sees it. The addresses and tokens of model APIs are added when it starts.
+fn environment_inside(
+    program: &AgentProgram,
+    sandbox: &SandboxSpec,
+    home: &Path,
+) -> std::collections::BTreeMap<OsString, OsString> {
+    let config = config_folder(home);
+    let mut set: Vec<(&str, &OsStr)> = SET_VARIABLES.iter().map(|(name, value)| (*name, OsStr::new(value))).collect();
+    set.push(("HOME", home.as_os_str()));
+    set.push(("CLAUDE_CONFIG_DIR", config.as_os_str()));
+    program.environment_inside(sandbox, &["ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL"], &set)
+}
+
+fn servers_inside(servers: &[NamedMcpServer]) -> Vec<NamedMcpServer> {
+    servers.iter().filter_map(|server| gateway::server_inside(server, gateway::TOKEN_PLACE)).collect()
 }
 
 fn mcp_config_json(servers: &[NamedMcpServer]) -> Value {

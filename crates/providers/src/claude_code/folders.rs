@@ -1,7 +1,11 @@
 //! Prepares the files for the program: its own folder, the login it may use, its MCP servers and skills.
 
 use super::command::{ClaudeLaunchSettings, config_folder};
-use crate::program::AgentProgram;
+use crate::{
+    agent_files::{self, AgentFiles},
+    gateway::TOKEN_PLACE,
+    program::AgentProgram,
+};
 use serde_json::json;
 use std::{
     fs, io,
@@ -9,10 +13,32 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink},
     path::{Path, PathBuf},
 };
+use workbench::project_sandbox::SandboxSpec;
 
 const CREDENTIALS: &str = ".credentials.json";
 /// The program shows each skill as `greenroom:NAME`.
 const PLUGIN_NAME: &str = "greenroom";
+
+/// Settings of the program that a tool inside of the sandbox could have written: with them, tools would be used without
+/// asking.
+const CONTROL_FILES: [&str; 3] = ["settings.json", "settings.local.json", ".claude.json"];
+
+/// Prepares the folder of a program inside of a sandbox, with the token of its process. Blocking; may copy files.
+pub(super) fn prepare_inside(fixed: &ClaudeLaunchSettings, sandbox: &SandboxSpec, token: &str) -> io::Result<()> {
+    let files = AgentFiles::open(&fixed.home, Some(sandbox))?;
+    files.create_folder("claude")?;
+    for file in CONTROL_FILES {
+        files.remove(Path::new("claude").join(file))?;
+    }
+    let name = fixed.mcp_file.file_name().ok_or_else(|| io::Error::other("the MCP file has no name"))?;
+    files.write(name, &fixed.mcp_config.replace(TOKEN_PLACE, token))?;
+    let holder = fixed.home.to_string_lossy();
+    let plugin = fixed.skills_folder.strip_prefix(&fixed.home).map_err(io::Error::other)?;
+    files.create_folder(plugin.join(".claude-plugin"))?;
+    files.write(plugin.join(".claude-plugin/plugin.json"), &plugin_manifest())?;
+    let into = plugin.join("skills");
+    agent_files::sync_skills(&fixed.skills, &fixed.home, Some(sandbox), &into, &holder)
+}
 
 /// Blocking; may copy files.
 pub(super) fn prepare(fixed: &ClaudeLaunchSettings, login: Option<&Path>) -> io::Result<()> {
@@ -33,8 +59,11 @@ pub(super) fn prepare(fixed: &ClaudeLaunchSettings, login: Option<&Path>) -> io:
 fn write_plugin(folder: &Path) -> io::Result<()> {
     let about = folder.join(".claude-plugin");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&about)?;
-    let manifest = json!({"name": PLUGIN_NAME, "version": "1.0.0", "description": "The skills of this agent"});
-    write_private(&about.join("plugin.json"), &manifest.to_string())
+    write_private(&about.join("plugin.json"), &plugin_manifest())
+}
+
+fn plugin_manifest() -> String {
+    json!({"name": PLUGIN_NAME, "version": "1.0.0", "description": "The skills of this agent"}).to_string()
 }
 
 /// The login file of the user who runs the server, if it exists and sharing is enabled.

@@ -111,6 +111,10 @@ impl Provider for ClaudeCodeProvider {
         folders::operator_login(program).is_some() || program.lends_variable(&command::login_variables(program))
     }
 
+    fn runs_program(&self) -> bool {
+        true
+    }
+
     fn inspect(&self) -> InspectFuture {
         let program = self.shared.program.clone();
         Box::pin(inspect::inspect(program))

@@ -6,6 +6,7 @@ use super::{
     folders, wire,
 };
 use crate::{
+    gateway::{GatewayAccess, ModelWire},
     pool::PooledProcess,
     program::{AgentProgram, STOP_TIMEOUTS},
 };
@@ -30,6 +31,8 @@ pub(super) struct ClaudeProcess {
     resumed: Option<String>,
     /// Whether it has received a prompt.
     is_used: bool,
+    /// Its token for the model gateway, if it is in a sandbox.
+    _access: Option<GatewayAccess>,
 }
 
 impl ClaudeProcess {
@@ -39,8 +42,18 @@ impl ClaudeProcess {
         model: Option<&str>,
         resume: Option<&str>,
     ) -> Result<Self, RunError> {
+        let access = settings.sandbox.as_ref().map(|sandbox| {
+            let wires = [ModelWire::ANTHROPIC];
+            program.gateway.issue(&sandbox.key, &wires, &program.environment, &settings.mcp_servers)
+        });
+        let access = access.transpose().map_err(|error| cannot_start(&error.to_string()))?;
         let (login, folders) = (folders::operator_login(program), settings.clone());
-        let made = tokio::task::spawn_blocking(move || folders::prepare(&folders, login.as_deref())).await;
+        let token = access.as_ref().map(|access| access.reveal().to_owned());
+        let made = tokio::task::spawn_blocking(move || match (&folders.sandbox, token) {
+            (Some(sandbox), Some(token)) => folders::prepare_inside(&folders, sandbox, &token),
+            _ => folders::prepare(&folders, login.as_deref()),
+        })
+        .await;
         let problem = match made {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
@@ -49,7 +62,10 @@ impl ClaudeProcess {
         if let Some(problem) = problem {
             return Err(cannot_start(&format!("cannot prepare the agent's folder: {problem}")));
         }
-        let command = settings.command(program, model, resume);
+        let mut command = settings.command(program, model, resume);
+        if let Some(access) = &access {
+            command.env.extend(access.variables());
+        }
         let launched = program.launcher.launch(command).await;
         let LaunchedProcess { stdin, stdout, handle } = launched.map_err(|error| cannot_start(&error.to_string()))?;
         let (prompt, host_tools) = (settings.system_prompt.as_deref(), settings.host_tools.clone());
@@ -61,6 +77,7 @@ impl ClaudeProcess {
             model: model.map(str::to_owned),
             resumed: resume.map(str::to_owned),
             is_used: false,
+            _access: access,
         })
     }
 

@@ -1,12 +1,19 @@
 //! The command line and environment of `codex app-server`. Pure, except that it checks which files exist.
 
-use super::home;
-use crate::program::AgentProgram;
+use super::home::{self, CodexHome};
+use crate::{
+    gateway::{GatewayAccess, ModelWire},
+    program::AgentProgram,
+};
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    sync::Arc,
 };
-use workbench::process::ProcessSpec;
+use workbench::{process::ProcessSpec, project_sandbox::SandboxSpec};
+
+/// Holds the token for the gateway. Codex hides variables with such a name from the agent's commands.
+pub const TOKEN_VARIABLE: &str = "GATEWAY_TOKEN";
 
 /// Variables passed on to Codex in addition to those of every program.
 pub const PASSED: [&str; 6] = [
@@ -47,6 +54,36 @@ pub fn app_server(program: &AgentProgram, found: &Path, home: &Path) -> ProcessS
     let own = [("CODEX_HOME", folder.as_os_str()), ("HOME", home.as_os_str()), ("NO_COLOR", OsStr::new("1"))];
     let environment = program.environment(&PASSED, &own);
     ProcessSpec { program: native(found), args, env: environment, folder, sandbox: None }
+}
+
+/// Returns the command that starts Codex inside of a sandbox, where it finds the model API at the gateway.
+pub fn app_server_inside(
+    program: &AgentProgram,
+    found: &Path,
+    home: &CodexHome,
+    sandbox: &Arc<SandboxSpec>,
+    access: &GatewayAccess,
+) -> ProcessSpec {
+    let mut settings: Vec<String> = SETTINGS.iter().map(|setting| (*setting).to_owned()).collect();
+    // A provider of its own: Codex tries a WebSocket first with the built-in one.
+    settings.push("model_provider=\"greenroom\"".to_owned());
+    settings.push(format!(
+        "model_providers.greenroom={{name=\"greenroom\",base_url=\"{}\",wire_api=\"responses\",env_key=\"{TOKEN_VARIABLE}\"}}",
+        ModelWire::OPENAI.guest_url()
+    ));
+    let mut args: Vec<OsString> = vec!["app-server".into()];
+    args.extend(settings.into_iter().flat_map(|setting| ["-c".into(), setting.into()]));
+    args.extend(program.args.iter().map(OsString::from));
+    let home = home.folder_inside();
+    let folder = home::folder(&home);
+    let own = [
+        ("CODEX_HOME", folder.as_os_str()),
+        ("HOME", home.as_os_str()),
+        ("NO_COLOR", OsStr::new("1")),
+        (TOKEN_VARIABLE, OsStr::new(access.reveal())),
+    ];
+    let env = program.environment_inside(sandbox, &[], &own);
+    ProcessSpec { program: native(found), args, env, folder, sandbox: Some(Arc::clone(sandbox)) }
 }
 
 /// The API key for the login request. Codex does not read it from the environment.

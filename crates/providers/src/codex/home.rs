@@ -1,12 +1,20 @@
 //! Prepares the agent's own `CODEX_HOME`.
 
-use crate::{AgentWorkspace, program::AgentProgram};
+use crate::{
+    AgentWorkspace,
+    agent_files::AgentFiles,
+    program::{self, AgentProgram},
+};
+use domain::mcp::NamedMcpServer;
 use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, symlink},
     path::{Path, PathBuf},
+    sync::Arc,
 };
+use workbench::project_sandbox::SandboxSpec;
 
+const SKILLS: &str = ".agents/skills";
 const LOGIN: &str = "auth.json";
 /// The login of the user who runs the server, below their home folder.
 pub const SHARED_LOGIN: &str = ".codex/auth.json";
@@ -14,6 +22,40 @@ pub const SHARED_LOGIN: &str = ".codex/auth.json";
 /// The folder in which Codex keeps this agent's threads, settings and login.
 pub fn folder(home: &Path) -> PathBuf {
     home.join("codex")
+}
+
+/// The home folder of an agent's Codex, and where it runs. Agents and rooms with different ones do not share a program.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CodexHome {
+    pub folder: PathBuf,
+    pub sandbox: Option<Arc<SandboxSpec>>,
+    /// The MCP servers that the program reaches through the gateway, if it is in a sandbox.
+    pub mcp_servers: Vec<NamedMcpServer>,
+}
+
+impl CodexHome {
+    pub fn of(workspace: &AgentWorkspace) -> Self {
+        let sandbox = workspace.sandbox.clone();
+        let mcp_servers = if sandbox.is_some() { workspace.mcp_servers.clone() } else { Vec::new() };
+        Self { folder: workspace.home.clone(), sandbox, mcp_servers }
+    }
+
+    /// As the program sees it.
+    pub fn folder_inside(&self) -> PathBuf {
+        program::path_inside(self.sandbox.as_deref(), &self.folder)
+    }
+}
+
+/// Creates the folder for a program inside of a sandbox, and removes what a tool could have written there to be used without
+/// asking. Sessions stay.
+pub fn prepare_inside(home: &CodexHome, sandbox: &SandboxSpec) -> io::Result<()> {
+    let files = AgentFiles::open(&home.folder, Some(sandbox))?;
+    files.create_folder("codex")?;
+    for file in ["codex/rules", "codex/hooks.json", "codex/auth.json"] {
+        files.remove(file)?;
+    }
+    // Codex trusts a workspace by itself unless its own settings say otherwise.
+    files.write("codex/config.toml", "[projects.\"/workspace\"]\ntrust_level = \"untrusted\"\n")
 }
 
 /// Creates the folder. If sharing is enabled and it has no login, links the login of the user who runs the server.
@@ -45,9 +87,15 @@ pub fn breaks_sandbox(home: &Path) -> bool {
 /// Copies the agent's skills to the folder where Codex looks for them in a workspace.
 pub async fn sync_skills(workspace: &AgentWorkspace) -> io::Result<()> {
     let (skills, folder, holder) = (workspace.skills.clone(), workspace.folder.clone(), workspace.skill_holder());
-    tokio::task::spawn_blocking(move || workbench::skills::sync_folders(&skills, &folder, ".agents/skills", &holder))
-        .await
-        .map_err(io::Error::other)?
+    let sandbox = workspace.sandbox.clone();
+    let copied = tokio::task::spawn_blocking(move || {
+        workbench::skills::sync_folders(&skills, &folder, SKILLS, &holder)?;
+        match sandbox {
+            Some(sandbox) if !skills.is_empty() => sandbox.hand_over(&folder),
+            _ => Ok(()),
+        }
+    });
+    copied.await.map_err(io::Error::other)?
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 //! A task reads its output, routes messages by thread, and stops the program when it exits or is told to stop.
 
 use super::{
-    command, home,
+    command,
+    home::{self, CodexHome},
     parse::{not_logged_in, text},
     requests,
     thread_router::ThreadRouter,
 };
 use crate::{
+    gateway::{GatewayAccess, ModelWire},
     jsonrpc::{CallError, CloseReason, RpcConnection, RpcFormat, RpcIncoming, RpcPeer},
     program::{AgentProgram, STOP_TIMEOUTS},
 };
@@ -16,7 +18,6 @@ use domain::run::{Receipt, RunError};
 use serde_json::{Value, json};
 use std::{
     io,
-    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -58,11 +59,11 @@ impl CodexInstance {
     /// exited; dropping the future stops it. `permit` is released when the program has exited.
     pub async fn start(
         program: &AgentProgram,
-        home: &Path,
+        home: &CodexHome,
         tasks: &TaskTracker,
         permit: OwnedSemaphorePermit,
     ) -> Result<Arc<Self>, RunError> {
-        let (launched, api_key) = launch(program, home).await?;
+        let LaunchedCodex { process: launched, api_key, access } = launch(program, home).await?;
         let LaunchedProcess { stdin, stdout, handle } = launched;
         let (connection, peer, incoming) = RpcConnection::start(stdout, stdin, RpcFormat { with_version_field: false });
         let (ended, lost) = watch::channel(None);
@@ -77,7 +78,7 @@ impl CodexInstance {
         let supervisor = supervise(Arc::clone(&instance), connection, incoming, handle, ended);
         tasks.spawn(async move {
             supervisor.await;
-            drop(permit);
+            drop((permit, access));
         });
         let unfinished = instance.stop.clone().drop_guard();
         match instance.initialize(api_key).await {
@@ -173,24 +174,43 @@ fn crashed(message: impl Into<String>) -> RunError {
     RunError::new("program_crashed", message)
 }
 
-/// Prepares the agent's folder and starts the program. Also returns the API key to log in with.
-async fn launch(program: &AgentProgram, home: &Path) -> Result<(LaunchedProcess, Option<String>), RunError> {
+struct LaunchedCodex {
+    process: LaunchedProcess,
+    /// The API key to log in with.
+    api_key: Option<String>,
+    /// Its token for the model gateway, if it is in a sandbox.
+    access: Option<GatewayAccess>,
+}
+
+/// Prepares the agent's folder and starts the program.
+async fn launch(program: &AgentProgram, home: &CodexHome) -> Result<LaunchedCodex, RunError> {
     let Some(found) = program.locate() else {
         let message = format!("No program {:?} was found. {INSTALL_ADVICE}", program.command);
         return Err(RunError::new("program_missing", message));
     };
     let prepared = tokio::task::spawn_blocking({
-        let (program, home) = (program.clone(), home.to_owned());
-        move || {
-            home::prepare(&home, &program)?;
-            Ok((command::app_server(&program, &found, &home), command::api_key(&program, &home)))
+        let (program, home) = (program.clone(), home.clone());
+        move || match &home.sandbox {
+            Some(sandbox) => {
+                home::prepare_inside(&home, sandbox)?;
+                let wires = [ModelWire::OPENAI];
+                let access = program.gateway.issue(&sandbox.key, &wires, &program.environment, &home.mcp_servers);
+                let access = access.map_err(io::Error::other)?;
+                Ok((command::app_server_inside(&program, &found, &home, sandbox, &access), None, Some(access)))
+            }
+            None => {
+                home::prepare(&home.folder, &program)?;
+                let api_key = command::api_key(&program, &home.folder);
+                Ok((command::app_server(&program, &found, &home.folder), api_key, None))
+            }
         }
     });
     let prepared: io::Result<_> = prepared.await.map_err(io::Error::other).and_then(|inner| inner);
-    let (command, api_key) =
+    let (command, api_key, access) =
         prepared.map_err(|error| crashed(format!("Cannot prepare the agent's Codex folder: {error}")))?;
     let launched = program.launcher.launch(command).await;
-    Ok((launched.map_err(|error| crashed(format!("{error}. {INSTALL_ADVICE}")))?, api_key))
+    let process = launched.map_err(|error| crashed(format!("{error}. {INSTALL_ADVICE}")))?;
+    Ok(LaunchedCodex { process, api_key, access })
 }
 
 async fn supervise(

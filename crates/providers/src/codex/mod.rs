@@ -66,6 +66,10 @@ impl Provider for CodexProvider {
         self.program.lends_file(&[home::SHARED_LOGIN]) || self.program.lends_variable(&command::PASSED)
     }
 
+    fn runs_program(&self) -> bool {
+        true
+    }
+
     fn inspect(&self) -> InspectFuture {
         let program = self.program.clone();
         Box::pin(async move {
@@ -83,7 +87,7 @@ impl Provider for CodexProvider {
     }
 
     fn prepare(&self, workspace: AgentWorkspace) {
-        self.pool.warm(&workspace.home);
+        self.pool.warm(&home::CodexHome::of(&workspace));
     }
 
     fn close(&self) -> CloseFuture {

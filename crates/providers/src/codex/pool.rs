@@ -4,12 +4,15 @@
 //! Every instance has one task that starts it, watches it and removes it when it has ended. A turn that finds no free
 //! instance waits in a queue.
 
-use super::instance::{CodexInstance, InstanceEnd};
+use super::{
+    home::CodexHome,
+    instance::{CodexInstance, InstanceEnd},
+};
 use crate::{crash_breaker::CrashBreaker, program::AgentProgram};
 use domain::run::RunError;
 use std::{
     collections::VecDeque,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -61,7 +64,7 @@ type InstanceReady = watch::Receiver<Option<Result<Arc<CodexInstance>, RunError>
 
 struct InstanceSlot {
     id: u64,
-    home: PathBuf,
+    home: CodexHome,
     ready: InstanceReady,
     /// The number of turns that use it.
     active: watch::Sender<usize>,
@@ -140,12 +143,12 @@ impl CodexPool {
 
     /// Returns a lease for a turn of the agent with this home folder, if an instance is free. `thread` is the thread to
     /// continue.
-    pub fn try_lease(&self, ticket: &InstanceTicket, home: &Path, thread: Option<&str>) -> Option<InstanceLease> {
+    pub fn try_lease(&self, ticket: &InstanceTicket, home: &CodexHome, thread: Option<&str>) -> Option<InstanceLease> {
         if self.0.closing.is_cancelled() {
             return None;
         }
         let mut state = self.state();
-        let own = |slot: &&InstanceSlot| slot.home == home && slot.is_usable();
+        let own = |slot: &&InstanceSlot| slot.home == *home && slot.is_usable();
         let load = |slot: &&InstanceSlot| *slot.active.borrow();
         let holder = thread.and_then(|thread| state.slots.iter().filter(own).find(|slot| slot.holds(thread)));
         let free = || state.slots.iter().filter(own).min_by_key(load).filter(|slot| load(slot) < BUSY_TURNS);
@@ -162,7 +165,8 @@ impl CodexPool {
         }
         if state.slots.iter().filter(|slot| !slot.retired.is_cancelled()).count() >= self.0.limit {
             // The first idle instance is the oldest.
-            match state.slots.iter().find(|slot| slot.home != home && !slot.retired.is_cancelled() && load(slot) == 0) {
+            match state.slots.iter().find(|slot| slot.home != *home && !slot.retired.is_cancelled() && load(slot) == 0)
+            {
                 Some(idle) => idle.retired.cancel(),
                 None => {
                     if state.queue.is_empty() {
@@ -182,9 +186,9 @@ impl CodexPool {
     }
 
     /// Starts an instance for the agent with this home folder, if it has none and there is free capacity.
-    pub fn warm(&self, home: &Path) {
+    pub fn warm(&self, home: &CodexHome) {
         let mut state = self.state();
-        let has_one = state.slots.iter().any(|slot| slot.home == home && !slot.retired.is_cancelled());
+        let has_one = state.slots.iter().any(|slot| slot.home == *home && !slot.retired.is_cancelled());
         if !has_one && state.slots.len() < self.0.limit && state.queue.is_empty() && !self.0.closing.is_cancelled() {
             let slot = self.spawn_instance(&mut state, home);
             state.slots.push(slot);
@@ -205,12 +209,12 @@ impl CodexPool {
         InstanceLease { pool: self.clone(), slot: slot.id, ready: slot.ready.clone(), active: slot.active.clone() }
     }
 
-    fn spawn_instance(&self, state: &mut CodexPoolState, home: &Path) -> InstanceSlot {
+    fn spawn_instance(&self, state: &mut CodexPoolState, home: &CodexHome) -> InstanceSlot {
         state.last_id += 1;
         let (started, ready) = watch::channel(None);
         let slot = InstanceSlot {
             id: state.last_id,
-            home: home.to_owned(),
+            home: home.clone(),
             ready,
             active: watch::Sender::new(0),
             retired: self.0.closing.child_token(),
@@ -224,7 +228,7 @@ impl CodexPool {
     async fn run_instance(
         self,
         id: u64,
-        home: PathBuf,
+        home: CodexHome,
         ready: watch::Sender<Option<Result<Arc<CodexInstance>, RunError>>>,
         retired: CancellationToken,
         mut active: watch::Receiver<usize>,
@@ -237,7 +241,7 @@ impl CodexPool {
             Ok(instance) => instance,
             Err(error) => {
                 if !retired.is_cancelled() {
-                    self.0.crash_breaker.record_failure(&home, &error);
+                    self.0.crash_breaker.record_failure(&home.folder, &error);
                 }
                 self.remove(id);
                 ready.send_replace(Some(Err(error)));
@@ -250,23 +254,23 @@ impl CodexPool {
         tokio::select! {
             lost = instance.wait_for_end() => {
                 if started.elapsed() < MIN_LIFETIME {
-                    self.0.crash_breaker.record_failure(&home, &lost.error);
+                    self.0.crash_breaker.record_failure(&home.folder, &lost.error);
                 } else {
-                    self.0.crash_breaker.record_success(&home);
+                    self.0.crash_breaker.record_success(&home.folder);
                 }
             }
             () = self.until_retired(id, &mut active, &retired) => {
                 instance.stop_with("Codex was stopped because another agent needed its slot or the server is shutting down.").await;
-                self.0.crash_breaker.record_success(&home);
+                self.0.crash_breaker.record_success(&home.folder);
             }
         }
         self.remove(id);
     }
 
-    async fn start(&self, home: &PathBuf) -> Result<Arc<CodexInstance>, RunError> {
+    async fn start(&self, home: &CodexHome) -> Result<Arc<CodexInstance>, RunError> {
         let permit = Arc::clone(&self.0.permits).acquire_owned().await;
         let permit = permit.map_err(|_| RunError::new("program_crashed", "The server is shutting down."))?;
-        self.0.crash_breaker.check(home)?;
+        self.0.crash_breaker.check(&home.folder)?;
         CodexInstance::start(&self.0.program, home, &self.0.tasks, permit).await
     }
 

@@ -1,7 +1,8 @@
 //! The parameters of threads and turns, and the session id of a thread.
 
+use super::command::TOKEN_VARIABLE;
 use crate::{
-    AgentWorkspace,
+    AgentWorkspace, gateway,
     host_tools::{HostToolAgent, HostToolDefinition},
 };
 use domain::mcp::{McpTransport, NamedMcpServer};
@@ -15,14 +16,16 @@ use std::{
 /// Codex asks for every command and patch; the agent's policy in the engine decides.
 const APPROVAL_POLICY: &str = "untrusted";
 const SANDBOX: &str = "workspace-write";
+/// Inside of a sandbox Codex cannot build its own, and asks all the same.
+const SANDBOX_INSIDE: &str = "danger-full-access";
 
 /// The common parameters of `thread/start` and `thread/resume`; a resumed thread does not keep them.
 fn common(workspace: &AgentWorkspace) -> Map<String, Value> {
     let mut params = Map::new();
-    params.insert("cwd".into(), json!(workspace.folder.to_string_lossy()));
+    params.insert("cwd".into(), json!(workspace.path_inside(&workspace.folder).to_string_lossy()));
     params.insert("approvalPolicy".into(), json!(APPROVAL_POLICY));
     params.insert("approvalsReviewer".into(), json!("user"));
-    params.insert("sandbox".into(), json!(SANDBOX));
+    params.insert("sandbox".into(), json!(if workspace.sandbox.is_some() { SANDBOX_INSIDE } else { SANDBOX }));
     if let Some(model) = &workspace.agent.spec.model {
         params.insert("model".into(), json!(model));
     }
@@ -31,13 +34,28 @@ fn common(workspace: &AgentWorkspace) -> Map<String, Value> {
     }
     let mut config = Map::new();
     if !workspace.mcp_servers.is_empty() {
-        let servers: Map<_, _> =
-            workspace.mcp_servers.iter().filter_map(|server| Some((server_key(&server.name), mcp(server)?))).collect();
+        let entry = |server: &NamedMcpServer| match workspace.sandbox {
+            Some(_) => mcp_inside(server),
+            None => mcp(server),
+        };
+        let servers: Map<_, _> = workspace
+            .mcp_servers
+            .iter()
+            .filter_map(|server| Some((server_key(&server.name), entry(server)?)))
+            .collect();
         config.insert("mcp_servers".into(), Value::Object(servers));
     }
-    config.insert("projects".into(), untrusted_projects(&workspace.folder));
+    let projects = match &workspace.sandbox {
+        Some(_) => json!({(sandbox_workspace(workspace)): {"trust_level": "untrusted"}}),
+        None => untrusted_projects(&workspace.folder),
+    };
+    config.insert("projects".into(), projects);
     params.insert("config".into(), Value::Object(config));
     params
+}
+
+fn sandbox_workspace(workspace: &AgentWorkspace) -> String {
+    workspace.path_inside(&workspace.folder).to_string_lossy().into_owned()
 }
 
 /// Marks the workspace as untrusted. Codex trusts writable workspaces by default, and their `.codex` folder could then
@@ -149,6 +167,17 @@ fn mcp(server: &NamedMcpServer) -> Option<Value> {
     };
     if let Some(folder) = &server.config.folder {
         entry["cwd"] = json!(folder);
+    }
+    Some(entry)
+}
+
+/// The same inside of a sandbox: a remote server is at the gateway, and the token is in the program's environment.
+fn mcp_inside(server: &NamedMcpServer) -> Option<Value> {
+    let mut entry = mcp(&gateway::server_inside(server, gateway::TOKEN_PLACE)?)?;
+    if let Some(entry) = entry.as_object_mut()
+        && entry.remove("http_headers").is_some()
+    {
+        entry.insert("bearer_token_env_var".into(), json!(TOKEN_VARIABLE));
     }
     Some(entry)
 }

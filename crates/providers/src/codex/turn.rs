@@ -59,7 +59,8 @@ async fn run(pool: &CodexPool, request: TurnRequest, port: &mut TurnPort) -> Tur
         Some(Err(error)) => return TurnOutcome::from_end(TurnEnd::Failed(error)),
         None => return TurnOutcome::from_end(TurnEnd::Stopped),
     };
-    if instance.take_first_use() && home::breaks_sandbox(&request.workspace.home) {
+    let has_own_sandbox = request.workspace.sandbox.is_none();
+    if instance.take_first_use() && has_own_sandbox && home::breaks_sandbox(&request.workspace.home) {
         let message = "The agent's folder is below the system's temporary folder, where Codex's sandbox does not work, so \
                        commands will fail. Move Greenroom's data folder elsewhere.";
         port.send(TurnEvent::Status { status: "sandbox_unavailable".into(), message: message.into() });
@@ -134,12 +135,13 @@ fn thread_of(request: &TurnRequest) -> Option<&str> {
 
 async fn acquire_lease(pool: &CodexPool, request: &TurnRequest, port: &mut TurnPort) -> Option<InstanceLease> {
     let thread = thread_of(request);
+    let home = home::CodexHome::of(&request.workspace);
     let ticket = pool.ticket();
     let mut has_reported = false;
     loop {
         let mut changed = std::pin::pin!(pool.changed());
         changed.as_mut().enable();
-        if let Some(lease) = pool.try_lease(&ticket, &request.workspace.home, thread) {
+        if let Some(lease) = pool.try_lease(&ticket, &home, thread) {
             return Some(lease);
         }
         if !std::mem::replace(&mut has_reported, true) {

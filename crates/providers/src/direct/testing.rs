@@ -259,6 +259,7 @@ pub fn workspace(servers: &[&str]) -> AgentWorkspace {
             ".".into(),
         )),
         home: ".".into(),
+        sandbox: None,
         skills: Vec::new(),
         mcp_servers: servers.iter().map(server).collect(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),

@@ -27,6 +27,7 @@ pub fn workspace_with(tools: impl IntoIterator<Item = Arc<dyn HostTool>>) -> Age
             ".".into(),
         )),
         home: ".".into(),
+        sandbox: None,
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: HostTools::new(tools).unwrap(),

@@ -160,6 +160,11 @@ impl SandboxManager {
         }
     }
 
+    /// A sandbox of this server for these folders.
+    pub fn spec(&self, key: SandboxKey, workspace: PathBuf, home: PathBuf) -> SandboxSpec {
+        SandboxSpec { host_user: self.0.settings.host_user, ..SandboxSpec::new(key, workspace, home) }
+    }
+
     /// Returns the sandbox with this key, and opens it first if it is not open. One that was opened with other settings is
     /// opened again, unless somebody uses it.
     pub async fn open(&self, spec: &SandboxSpec) -> Result<SandboxLease, SandboxManagerError> {
@@ -209,11 +214,15 @@ impl SandboxManager {
 
     async fn open_new(&self, spec: &SandboxSpec) -> Result<OpenedSandbox, SandboxManagerError> {
         let place = self.place().await?;
-        self.hand_over(&[&spec.workspace, &spec.home]).await?;
+        if spec.owns_workspace {
+            self.hand_over(&[&spec.workspace]).await?;
+        }
+        self.hand_over(&[&spec.home]).await?;
         let policy = SandboxPolicy {
             workspace: spec.workspace.clone(),
             home: Some(spec.home.clone()),
-            programs: self.0.settings.programs.clone(),
+            // One that was removed meanwhile is missing, and the others still work.
+            programs: self.0.settings.programs.iter().filter(|mount| mount.source.exists()).cloned().collect(),
             limits: spec.limits,
         };
         let sandbox = self.0.driver.open(policy).await?;

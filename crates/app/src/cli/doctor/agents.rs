@@ -3,7 +3,7 @@
 use super::{DoctorFinding, FindingState};
 use crate::{config::AppConfig, provider_setup};
 use engine::{Engine, commands::InspectionView};
-use providers::{Capabilities, Inspection, Provider};
+use providers::{AgentSandboxes, Capabilities, Inspection, Provider};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use workbench::{
@@ -23,7 +23,7 @@ pub async fn check(config: &AppConfig) -> Vec<DoctorFinding> {
     // Nothing is started with it: providers are only inspected.
     let mcp = McpManager::new(supervisor.clone(), McpClientSettings::new(config.store.data_dir.join("mcp")));
     let launcher: Arc<dyn Launcher> = Arc::new(supervisor);
-    let registry = provider_setup::registry(config, &launcher, &mcp, config.server.listen);
+    let registry = provider_setup::registry(config, &launcher, &mcp, config.server.listen, AgentSandboxes::default());
     let mut checks = JoinSet::new();
     for provider in registry.iter() {
         let provider = Arc::clone(provider);

@@ -1,6 +1,7 @@
 //! Whether commands can run in a sandbox on this machine, found by a trial run.
 
 use super::{DoctorFinding, FindingState};
+use crate::config::AgentIsolation;
 use sandbox::{
     Enforcement, Isolation, IsolationTier, LocalDriver, SandboxDriver, SandboxRefusal, SandboxSetting, choose,
 };
@@ -8,13 +9,18 @@ use std::sync::Arc;
 
 const WHAT: &str = "sandbox";
 
-pub async fn check() -> DoctorFinding {
+/// `agents` is where the programs of agents run.
+pub async fn check(agents: AgentIsolation) -> DoctorFinding {
+    if agents == AgentIsolation::None {
+        let detail = "off by sandbox.agents = \"none\": programs of agents have all rights of the server's user";
+        return DoctorFinding::new(WHAT, FindingState::Missing, detail).advise("set sandbox.agents to \"auto\"");
+    }
     let native = LocalDriver::new(IsolationTier::Native, "/proc/self/exe", std::env::temp_dir());
     let drivers: [Arc<dyn SandboxDriver>; 1] = [Arc::new(native)];
     finding(choose(SandboxSetting::Auto, &drivers).await.map(|chosen| chosen.isolation))
 }
 
-/// A machine without one is not broken: agents do not run in it yet.
+/// Without one the server works, but agents with a program do not.
 fn finding(found: Result<Isolation, SandboxRefusal>) -> DoctorFinding {
     match found {
         Ok(isolation) => DoctorFinding::new(WHAT, FindingState::Ok, describe(&isolation)),

@@ -11,7 +11,10 @@ mod running_server;
 pub use running_server::server_checks;
 
 use super::{DataArgs, Exit};
-use crate::{config::AppConfig, terminal::table};
+use crate::{
+    config::{AgentIsolation, AppConfig},
+    terminal::table,
+};
 use std::{fmt, io};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,8 +66,10 @@ fn configuration(config: &AppConfig) -> DoctorFinding {
 }
 
 pub async fn run(data: &DataArgs) -> anyhow::Result<Exit> {
+    let mut agents = AgentIsolation::Auto;
     let mut findings = match AppConfig::load(&data.flags()) {
         Ok(config) => {
+            agents = config.sandbox.agents;
             let (database, (address, running)) = tokio::join!(database::check(&config), machine::address(&config));
             let mut findings = vec![configuration(&config), machine::data_directory(&config.store.data_dir)];
             let encryption = machine::encryption_in_use(&config, running.as_ref());
@@ -76,7 +81,7 @@ pub async fn run(data: &DataArgs) -> anyhow::Result<Exit> {
             vec![DoctorFinding::new("configuration", FindingState::Broken, format!("{:#}", anyhow::Error::new(error)))]
         }
     };
-    findings.push(isolation::check().await);
+    findings.push(isolation::check(agents).await);
     findings.extend(programs::check().await);
     let rows: Vec<Vec<String>> = findings
         .iter()

@@ -21,7 +21,7 @@ async fn run_checks(config: &AppConfig, store: &Store, engine: &Engine, address:
         database::check_running_server(store),
         agents::check_running_server(engine),
         programs::check(),
-        isolation::check()
+        isolation::check(config.sandbox.agents)
     );
     let checked = config.clone();
     let files = move || {

@@ -15,6 +15,7 @@ fn program(environment: &[(&str, &str)], pass: &[&str]) -> AgentProgram {
         share_login: false,
         environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         launcher: Arc::new(Supervisor::new(PathBuf::new())),
+        gateway: crate::gateway::ModelGateway::default(),
     }
 }
 

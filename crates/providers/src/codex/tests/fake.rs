@@ -38,6 +38,7 @@ pub fn program(command: &str, environment: &[(&str, &str)]) -> AgentProgram {
         share_login: false,
         environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         launcher: Arc::new(Supervisor::new(PathBuf::from("keeper"))),
+        gateway: crate::gateway::ModelGateway::default(),
     }
 }
 
@@ -55,6 +56,7 @@ pub fn workspace(home: &Path) -> AgentWorkspace {
             home.join("workplace"),
         )),
         home: home.to_owned(),
+        sandbox: None,
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),

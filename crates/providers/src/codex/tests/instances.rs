@@ -194,7 +194,7 @@ async fn queue_is_first_come_first_served() {
     let mut harness = harness(1);
     let pool = harness.codex.pool.clone();
     let tickets = [pool.ticket(), pool.ticket(), pool.ticket()];
-    let [a, b, c] = ["a", "b", "c"].map(|name| harness.workspace(name).home);
+    let [a, b, c] = ["a", "b", "c"].map(|name| crate::codex::home::CodexHome::of(&harness.workspace(name)));
     let busy = pool.try_lease(&tickets[0], &a, None).unwrap();
     harness.next_server().await;
     busy.instance().await.unwrap();

@@ -1,0 +1,105 @@
+//! Where the programs of agents run: chooses the sandbox when the server starts, and connects its ports with the server.
+
+use crate::config::{AgentIsolation, AppConfig};
+use providers::{
+    AgentSandboxes,
+    acp::Preset,
+    gateway::{GATEWAY_PORT, HOST_TOOLS_PORT},
+};
+use sandbox::{BindMount, ChosenDriver, IsolationTier, LocalDriver, SandboxDriver, SandboxSetting};
+use server::guest::GuestEndpoints;
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+    sync::Arc,
+};
+use tokio::net::TcpStream;
+use workbench::project_sandbox::{
+    EGRESS_PORT, EgressProxy, GuestFuture, GuestPort, GuestService, MountedProgram, SandboxManager,
+    SandboxManagerSettings, SandboxSpec,
+};
+
+/// Tries the sandbox that the operator wants. There is no weaker one instead: then agents' programs do not start.
+pub async fn choose(config: &AppConfig) -> AgentSandboxes {
+    if config.sandbox.agents == AgentIsolation::None || !config.server.role.executes_runs() {
+        return AgentSandboxes::Outside;
+    }
+    let driver = Arc::new(LocalDriver::new(IsolationTier::Native, &config.keeper, &config.store.data_dir));
+    let host_user = driver.host_user();
+    let drivers: [Arc<dyn SandboxDriver>; 1] = [driver];
+    match sandbox::choose(SandboxSetting::Native, &drivers).await {
+        Ok(ChosenDriver { driver, isolation }) => {
+            let settings = SandboxManagerSettings {
+                programs: programs(config),
+                host_user,
+                idle_timeout: config.sandbox.idle,
+                max_open: config.sandbox.max_open,
+            };
+            AgentSandboxes::Inside(SandboxManager::new(driver, isolation, settings))
+        }
+        Err(refusal) => AgentSandboxes::Refused(format!(
+            "The programs of agents run only in a sandbox, and {refusal}. docs/sandbox.md says what it needs; the setting \
+             sandbox.agents = \"none\" lets them run with all rights of the server's user."
+        )),
+    }
+}
+
+/// The server's `PATH`.
+pub fn search_path(config: &AppConfig) -> Option<OsString> {
+    config.environment.variables().get(OsStr::new("PATH")).cloned()
+}
+
+/// What every sandbox has: the programs of all providers that are installed, and what the operator adds.
+fn programs(config: &AppConfig) -> Vec<BindMount> {
+    let search_path = search_path(config);
+    let named = config.acp.agents.iter().map(|agent| agent.command.clone());
+    let presets = Preset::all().into_iter().map(|preset| preset.command);
+    let own = [config.claude_code.starting.command.clone(), config.codex.starting.command.clone()];
+    let mut mounts = BTreeMap::new();
+    for command in own.into_iter().chain(named).chain(presets) {
+        let found = locate(&command, search_path.as_deref());
+        let mounted = found.and_then(|file| MountedProgram::find(&file, search_path.as_deref()).ok());
+        for mount in mounted.into_iter().flat_map(|mounted| mounted.mounts) {
+            mounts.insert(mount.target, mount.source);
+        }
+    }
+    mounts.extend(config.sandbox.programs.iter().map(|path| (path.clone(), path.clone())));
+    mounts.into_iter().map(|(target, source)| BindMount { source, target }).collect()
+}
+
+fn locate(command: &str, search_path: Option<&OsStr>) -> Option<PathBuf> {
+    let path = PathBuf::from(command);
+    if path.components().count() > 1 {
+        return Some(path);
+    }
+    std::env::split_paths(search_path?).map(|folder| folder.join(command)).find(|file| file.is_file())
+}
+
+/// Lets the server answer the ports inside.
+pub fn connect(sandboxes: &AgentSandboxes, app: &server::App, config: &AppConfig) {
+    let AgentSandboxes::Inside(manager) = sandboxes else { return };
+    let endpoints = GuestEndpoints::new(app);
+    let egress = EgressProxy { policy: Arc::new(crate::provider_setup::egress_policy(config)) };
+    manager.set_ports(vec![
+        GuestPort { port: GATEWAY_PORT, service: Arc::new(GatewayPort(endpoints.clone())) },
+        GuestPort { port: HOST_TOOLS_PORT, service: Arc::new(HostToolsPort(endpoints)) },
+        GuestPort { port: EGRESS_PORT, service: Arc::new(egress) },
+    ]);
+}
+
+struct GatewayPort(GuestEndpoints);
+
+impl GuestService for GatewayPort {
+    fn serve(&self, sandbox: Arc<SandboxSpec>, connection: TcpStream) -> GuestFuture {
+        Box::pin(self.0.clone().serve_gateway(sandbox.key.to_string(), connection))
+    }
+}
+
+struct HostToolsPort(GuestEndpoints);
+
+impl GuestService for HostToolsPort {
+    fn serve(&self, _: Arc<SandboxSpec>, connection: TcpStream) -> GuestFuture {
+        Box::pin(self.0.clone().serve_host_tools(connection))
+    }
+}
