@@ -21,6 +21,7 @@ export const queryKeys = {
     all: ['rooms'],
     one: (id: string) => ['rooms', 'one', id] as const,
     remembered: (id: string) => ['rooms', 'one', id, 'remembered'] as const,
+    tape: (id: string, runs: string) => ['rooms', 'one', id, 'tape', runs] as const,
     mcpTrust: (id: string) => ['rooms', 'one', id, 'mcp-trust'] as const,
     events: (id: string, runId: string | null, after: number) => ['events', id, runId, after] as const,
   },

@@ -11,6 +11,8 @@ import type { Agent, Room } from '@/lib/api/types'
 import { setAgents } from '../api/room-commands'
 import { doingOf, toggleMembers } from '../model/members'
 import { useAgents } from '../model/use-agents'
+import { TapeSection } from './tape-section'
+import { TurnOrder } from './turn-order'
 import { t } from '../texts'
 import styles from './members-panel.module.css'
 
@@ -35,6 +37,7 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
         </IconButton>
       </header>
       {present.length > 0 && <p className={styles.note}>{present.length > 1 ? t.agentsAnswerInThisOrderMentionOne : t.thisAgentAnswersEachMessage}</p>}
+      {present.length > 1 && <TurnOrder room={room} members={present} />}
       <ul className={styles.list}>
         {present.map((agent) => (
           <Member key={agent.id} roomId={room.id} agent={agent}>
@@ -55,6 +58,7 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
           {explain(change.error)}
         </p>
       )}
+      {present.length > 1 && <TapeSection room={room} />}
       {others.length > 0 && (
         <>
           <h3 className={styles.others}>{t.addAgents}</h3>
