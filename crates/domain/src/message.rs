@@ -27,6 +27,12 @@ pub enum Author {
 
 impl Author {
     /// The person's id; `None` for an agent.
+    pub fn name(&self) -> &Name {
+        match self {
+            Self::Person { name, .. } | Self::Agent { name, .. } => name,
+        }
+    }
+
     pub fn user_id(&self) -> Option<UserId> {
         match self {
             Self::Person { user_id, .. } => *user_id,

@@ -4,6 +4,7 @@
 use crate::{
     Engine, EngineError, Folders,
     mcp_servers::{self, ResolvedServers, RunNotice, skill_layer},
+    run::RoomView,
     skills::{AgentWithSkills, SkillPurpose, SkillServers},
 };
 use domain::project::{ProjectSpace, SpaceKey};
@@ -81,6 +82,7 @@ impl Engine {
                 skills,
                 mcp_servers: Vec::new(),
                 host_tools: engine.config().host_tools.clone(),
+                has_company: false,
             })
         });
         let (created, resolved) = tokio::join!(created, self.resolve_servers_in_room(owner, room_id, &agent, &servers));
@@ -154,6 +156,10 @@ impl Engine {
     /// Lets providers warm up for agents that may soon be asked something. Errors are only logged: the run reports
     /// them.
     pub(crate) async fn prepare_agents(&self, owner: &Owner, room: RoomId, agents: &[&Agent]) {
+        let view = match RoomView::load(self, owner, room).await {
+            Ok(view) => view,
+            Err(error) => return tracing::debug!(%room, %error, "cannot warm up the agents of a room"),
+        };
         for agent in agents {
             let Some(provider) = self.providers().get(&agent.spec.provider) else { continue };
             if self.providers().login_refusal(owner, &*provider).is_some() {
@@ -164,7 +170,10 @@ impl Engine {
                 self.prepare_agent_workspace(owner, room, skilled).await
             };
             match ready.await {
-                Ok((place, _)) => provider.prepare(place),
+                Ok((mut place, _)) => {
+                    view.introduce(&mut place.agent);
+                    provider.prepare(AgentWorkspace { has_company: view.has_company(), ..place });
+                }
                 Err(error) => tracing::debug!(%room, agent = %agent.id, code = error.code, "cannot warm up an agent"),
             }
         }

@@ -36,6 +36,7 @@ pub use folders::Folders;
 pub use follow::{EventReader, EventUpdate};
 pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
 pub use queries::Queries;
+pub use run::{ContextMessage, RunContextView};
 pub use shares::WorkspaceLimits;
 pub use spaces::ProjectServices;
 pub use uploads::IncomingUpload;

@@ -39,6 +39,6 @@ pub use memory::MemoryHandle;
 pub use registry::ProviderRegistry;
 pub use turn::{
     AgentWorkspace, AttachedFile, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection,
-    Provider, ProviderEvent, RefusedSetting, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd,
-    TurnEvent, TurnFuture, TurnOutcome, TurnRequest,
+    LaterMessages, Provider, ProviderEvent, RefusedSetting, ResumableSession, RoomRequest, SavedInSession, TurnChannel,
+    TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnOutcome, TurnRequest,
 };

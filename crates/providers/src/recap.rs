@@ -2,13 +2,25 @@
 //!
 //! A lost session is rebuilt from the journal; an existing one gets the messages of others since its last turn.
 
-use crate::{HistoryAuthor, HistoryMessage};
+use crate::{HistoryAuthor, HistoryMessage, LaterMessages, TurnRequest};
 
 /// Older messages are dropped beyond this size.
 const MAX_BYTES: usize = 200 * 1024;
 
-/// Returns the prompt, preceded by the `missed` messages if there are any.
-pub fn prompt_with(missed: &[HistoryMessage], prompt: &str) -> String {
+/// Returns the prompt of a turn, preceded by the `missed` messages. If others have spoken after the prompt, it stands where
+/// it was said: a question comes before its answers.
+pub fn prompt_with(missed: &[HistoryMessage], request: &TurnRequest) -> String {
+    let TurnRequest { prompt, later: LaterMessages { asked_by, messages }, .. } = request;
+    if messages.iter().all(|message| message.text.is_empty()) {
+        return after(missed, prompt);
+    }
+    let mut all = missed.to_vec();
+    all.push(HistoryMessage::new(HistoryAuthor::Person(asked_by.clone()), prompt.as_str()));
+    all.extend(messages.iter().cloned());
+    after(&all, &format!("It is your turn to answer {}.", author_name(&HistoryAuthor::Person(asked_by.clone()))))
+}
+
+fn after(missed: &[HistoryMessage], prompt: &str) -> String {
     // Messages with tool calls only have no text.
     let missed: Vec<&HistoryMessage> = missed.iter().filter(|message| !message.text.is_empty()).collect();
     if missed.is_empty() {
@@ -44,8 +56,8 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_BYTES, prompt_with};
-    use crate::{HistoryAuthor, HistoryMessage};
+    use super::{MAX_BYTES, after as prompt_with};
+    use crate::{HistoryAuthor, HistoryMessage, LaterMessages, TurnRequest, host_tools::testing::workspace_with};
 
     fn message(by: &str, text: &str) -> HistoryMessage {
         HistoryMessage::new(HistoryAuthor::Person(by.into()), text)
@@ -64,6 +76,29 @@ mod tests {
             prompt,
             "<conversation_so_far>\n<said by=\"ann\">\none\n</said>\n<said by=\"you\">\ntwo\n</said>\n</conversation_so_far>\n\nthree"
         );
+    }
+
+    /// Claude Code, Codex and ACP agents get this text.
+    #[test]
+    fn a_question_comes_before_its_answers() {
+        let bob = HistoryMessage::new(HistoryAuthor::OtherAgent("Bob".into()), "because");
+        let request = TurnRequest {
+            run_id: domain::ids::RunId::generate(),
+            workspace: workspace_with([]),
+            prompt: "why?".into(),
+            attachments: Vec::new(),
+            later: LaterMessages { asked_by: "ann".into(), messages: vec![bob] },
+            history: Vec::new().into(),
+            session: None,
+            memory: crate::MemoryHandle::default(),
+        };
+        assert_eq!(
+            super::prompt_with(&[message("ann", "hello")], &request),
+            "<conversation_so_far>\n<said by=\"ann\">\nhello\n</said>\n<said by=\"ann\">\nwhy?\n</said>\n\
+             <said by=\"Bob\">\nbecause\n</said>\n</conversation_so_far>\n\nIt is your turn to answer ann."
+        );
+        let first = TurnRequest { later: LaterMessages::default(), ..request };
+        assert_eq!(super::prompt_with(&[], &first), "why?", "the first agent gets the message itself");
     }
 
     #[test]

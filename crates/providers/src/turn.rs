@@ -141,6 +141,8 @@ pub struct AgentWorkspace {
     pub mcp_servers: Vec<mcp::NamedMcpServer>,
     /// The tools that Greenroom itself gives to agents.
     pub host_tools: HostTools,
+    /// Whether other agents are in the room.
+    pub has_company: bool,
 }
 
 impl AgentWorkspace {
@@ -162,6 +164,8 @@ pub struct TurnRequest {
     pub prompt: String,
     /// The files of the prompt's message. The prompt names their paths.
     pub attachments: Vec<AttachedFile>,
+    /// What others have said after the prompt.
+    pub later: LaterMessages,
     /// The messages in the room before the prompt.
     pub history: TurnHistory,
     /// The provider session from an earlier run of this agent in this room.
@@ -174,6 +178,25 @@ impl TurnRequest {
     pub fn agent(&self) -> &Agent {
         &self.workspace.agent
     }
+}
+
+/// What was said between the prompt and this turn, by agents that answered before. Empty for the first of them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LaterMessages {
+    /// Who wrote the prompt.
+    pub asked_by: String,
+    pub messages: Vec<HistoryMessage>,
+}
+
+/// What an agent asks of its room with a host tool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RoomRequest {
+    /// The agent has nothing to say in this turn.
+    Skip,
+    /// No agent should speak any more until a person does.
+    EndRound,
+    /// A text for people only.
+    Whisper(String),
 }
 
 /// A conversation that the provider stores itself.
@@ -306,6 +329,8 @@ pub enum TurnEvent {
     Session {
         id: String,
     },
+    /// A host tool was called that concerns the room.
+    Room(RoomRequest),
     /// The answer to [`TurnCommand::Steer`].
     Steered {
         message: MessageId,

@@ -29,6 +29,7 @@ macro_rules! files {
             "0017_stored_bytes.sql",
             "0018_projects.sql",
             "0019_paused_rooms.sql",
+            "0020_run_contexts.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 pub const MAX_PRIORITY: i32 = 1000;
 const MAX_ROUNDS: u32 = 100;
 const MAX_MESSAGES: u32 = 1000;
+const MAX_MINUTES: u32 = 24 * 60;
 
 /// Who speaks when in a room. Missing fields keep their value, in a new room their default.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -31,6 +32,12 @@ pub struct RoomPolicy {
     /// How many runs a person's message may cause.
     #[schema(minimum = 1, maximum = 1000)]
     pub max_messages: u32,
+    /// For how long after a person's message agents may start follow-up rounds.
+    #[schema(minimum = 1, maximum = 1440)]
+    pub attended_minutes: u32,
+    /// How many follow-up rounds they may start after that time, while nobody is there.
+    #[schema(minimum = 0, maximum = 100)]
+    pub unattended_rounds: u32,
     /// How many rounds a debate has before the judge speaks.
     #[schema(minimum = 1, maximum = 100)]
     pub debate_rounds: u32,
@@ -57,6 +64,8 @@ impl Default for RoomPolicy {
             follow_up: false,
             max_rounds: 5,
             max_messages: 30,
+            attended_minutes: 10,
+            unattended_rounds: 0,
             debate_rounds: 2,
             moderator: None,
             judge: None,
@@ -183,6 +192,8 @@ impl RoomPolicy {
         };
         range("max_rounds", self.max_rounds, 0, MAX_ROUNDS)?;
         range("max_messages", self.max_messages, 1, MAX_MESSAGES)?;
+        range("attended_minutes", self.attended_minutes, 1, MAX_MINUTES)?;
+        range("unattended_rounds", self.unattended_rounds, 0, MAX_ROUNDS)?;
         range("debate_rounds", self.debate_rounds, 1, MAX_ROUNDS)?;
         for (agent, settings) in &self.members {
             if settings.priority.abs() > MAX_PRIORITY {

@@ -12,6 +12,7 @@ use domain::{
     name::{MAX_CHARS, Name},
     permission::Permission,
     room::{RoomPolicy, WhenBusy},
+    time::Timestamp,
 };
 use store::IdempotentRequest;
 
@@ -63,7 +64,7 @@ impl Engine {
         };
         check_post(&post)?;
         let (agents, has_budgets) = (std::slice::from_ref(&agent), has_budgets?);
-        let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+        let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::now() };
         let target = PostTarget { room: room.id, rules, agents, only_mentioned: true, has_budgets };
         self.post_to(actor, target, post, prelude, attempt).await
     }

@@ -1,6 +1,6 @@
 //! How clients post a message to a room: the message and the runs that will answer it are stored in one commit.
 
-use super::post_plan::{PostPlan, PostedQuestion};
+use super::post_plan::{PostPlan, TapeQuestion};
 use crate::{
     Engine, EngineError,
     run::RunStop,
@@ -90,7 +90,7 @@ impl Engine {
         }
         check_post(&post)?;
         let members: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
-        let rules = RoomRules { policy: &policy, agents: &members };
+        let rules = RoomRules { policy: &policy, agents: &members, now: Timestamp::now() };
         let target = PostTarget { room, rules, agents: &agents, only_mentioned, has_budgets: has_budgets? };
         let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
         self.post_to(actor, target, post, prelude, attempt).await
@@ -148,7 +148,7 @@ impl Engine {
         let draft = PostDraft {
             actor,
             target,
-            question: PostedQuestion { message_id, rules, cells, audience, when_busy },
+            question: TapeQuestion { message_id, rules, cells, audience, when_busy },
             author: Author::Person { name: actor.name().clone(), user_id: actor.user_id() },
             post: NewPost { attachments, ..post },
             prelude,
@@ -268,7 +268,7 @@ pub(super) struct CommitPrelude {
 struct PostDraft<'a> {
     actor: &'a Actor,
     target: PostTarget<'a>,
-    question: PostedQuestion<'a>,
+    question: TapeQuestion<'a>,
     author: Author,
     post: NewPost,
     prelude: CommitPrelude,
@@ -292,7 +292,7 @@ impl<'a> PostDraft<'a> {
     /// `tape` is what is planned in the room.
     fn build(&self, steerable: &[RunRef], tape: Option<&TapeRecord>) -> Result<BuiltPost<'a>, EngineError> {
         let Self { actor, target, question, author, post, prelude, attempt } = self;
-        let PostedQuestion { message_id, when_busy, .. } = *question;
+        let TapeQuestion { message_id, when_busy, .. } = *question;
         let (owner, room) = (&actor.workspace, target.room);
         if when_busy == WhenBusy::Reject && tape.is_some() {
             return Err(EngineError::RoomBusy);

@@ -16,7 +16,7 @@ use store::{
 };
 
 /// A message as the tape sees it.
-pub(super) struct PostedQuestion<'a> {
+pub(super) struct TapeQuestion<'a> {
     pub message_id: MessageId,
     pub rules: RoomRules<'a>,
     pub cells: Vec<CellDraft>,
@@ -34,7 +34,7 @@ pub(super) struct PostPlan {
     pub tape: Option<RowChange>,
 }
 
-impl PostedQuestion<'_> {
+impl TapeQuestion<'_> {
     /// Plans with the stored tape. The agents of `steered` take the message into their answer in progress.
     pub(super) fn plan(&self, stored: Option<&TapeRecord>, steered: &[RunRef]) -> Result<PostPlan, StoreError> {
         let Self { message_id, rules, audience, .. } = self;

@@ -17,6 +17,7 @@ use domain::{
     owner::Owner,
     permission::Permission,
     room::Room,
+    time::Timestamp,
 };
 use store::{
     IdempotentRequest,
@@ -42,7 +43,7 @@ impl Engine {
         let room = self.store().room(owner, room).await?;
         let post = NewPost { run: false, ..NewPost::new(text) };
         check_post(&post)?;
-        let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+        let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::now() };
         let target = PostTarget { room: room.id, rules, agents: &[], only_mentioned: false, has_budgets: false };
         let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
         Ok(self.post_to(actor, target, post, prelude, attempt).await?.message)

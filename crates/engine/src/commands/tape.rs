@@ -17,6 +17,7 @@ use domain::{
     room::RoomPolicy,
     run::RunStatus,
     tape::{CellKind, CellReason, TapeCell, TapeChange},
+    time::Timestamp,
 };
 use serde::Serialize;
 use store::{
@@ -133,7 +134,7 @@ impl Engine {
             let (policy, agents) = found?;
             let (stored, runs) = (stored?, runs?);
             let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
-            let rules = RoomRules { policy: &policy, agents: &ids };
+            let rules = RoomRules { policy: &policy, agents: &ids, now: Timestamp::now() };
             let mut machine = machine_of(stored.as_ref())?;
             let result = carry_out(&mut machine, &command, &runs, rules)?;
             let stopped = result.stopped.clone();
@@ -165,7 +166,7 @@ impl Engine {
             }
             machine.clear();
             let (policy, owner) = (RoomPolicy::default(), &actor.workspace);
-            let rules = RoomRules { policy: &policy, agents: &[] };
+            let rules = RoomRules { policy: &policy, agents: &[], now: Timestamp::now() };
             let change = TapeChanges { owner, actor, room, change: TapeChange::Cleared, rules, stored: Some(&stored) };
             match self.store().commit(change.commit(&mut machine, CommandResult::default())?).await {
                 Err(StoreError::TapeChanged) => {}

@@ -67,6 +67,7 @@ fn is_progress(event: &TurnEvent) -> bool {
         TurnEvent::Status { .. }
         | TurnEvent::Waiting { .. }
         | TurnEvent::Session { .. }
+        | TurnEvent::Room(_)
         | TurnEvent::Steered { .. } => false,
     }
 }

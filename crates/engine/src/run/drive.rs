@@ -2,12 +2,14 @@
 
 use super::{
     ActiveRun, ClaimedRun, RunJournal, StoredStart,
+    context::{GivenContext, GivenSession},
     memory::StoredAgentMemory,
     pump::{RunningTurn, SteeredMessages, TurnPump},
+    room_view::{RoomView, YOUR_TURN_AGAIN},
     session_marks::SessionMarks,
     signals::SignalInbox,
     start::start_events,
-    transcript::{RoomTranscript, TurnKnowledge},
+    transcript::{AskedQuestion, RoomTranscript, TurnKnowledge},
 };
 use crate::{
     Engine,
@@ -29,7 +31,7 @@ use domain::{
     run::{Run, RunError, RunStatus},
     time::Timestamp,
 };
-use providers::{AgentWorkspace, Provider, TurnRequest};
+use providers::{AgentWorkspace, LaterMessages, Provider, TurnRequest};
 use std::sync::Arc;
 use store::{StoreError, journal::RowChange, queue::Claim};
 
@@ -79,6 +81,8 @@ struct PreparedTurn {
     known_seq: u64,
     /// Notices to store before the first output.
     notices: Vec<RunNotice>,
+    /// What the run is given, to be read back.
+    given: GivenContext,
 }
 
 /// The inner error ends the run: the provider cannot be called.
@@ -100,12 +104,23 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
     {
         return Ok(Err(error));
     }
-    let transcript = RoomTranscript {
-        engine: engine.clone(),
-        claim: claim.clone(),
-        agent: agent.clone(),
-        prompt_id: run.message_id,
+    // A run that started with its message answers it for the first time.
+    let has_answered = async {
+        match claimed.started {
+            Some(_) => Ok(false),
+            None => engine.store().has_answered(&claim.owner, message.id, agent.id, claim.queued_seq).await,
+        }
     };
+    let (room, has_answered) = tokio::join!(RoomView::load(engine, &claim.owner, claim.room_id), has_answered);
+    let room = room?;
+    let question = AskedQuestion {
+        message_id: message.id,
+        seq: message.seq,
+        in_company: room.has_company(),
+        reacts: has_answered? && room.has_company(),
+        unheard: room.unheard_by(agent.id),
+    };
+    let transcript = RoomTranscript { engine: engine.clone(), claim: claim.clone(), agent_id: agent.id, question };
     let (workspace, known) =
         prefetch.map_or((None, None), |read| (read.workspace, Some((read.head, read.session, read.messages))));
     let workspace = async {
@@ -121,24 +136,44 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
         }
     };
     let (workspace, knowledge) = tokio::join!(workspace, knowledge);
-    let PreparedWorkspace { workspace: place, notices, prompt: text } = match workspace {
+    let PreparedWorkspace { workspace: mut place, notices, prompt: text } = match workspace {
         Ok(workspace) => workspace,
         Err(error) => return Ok(Err(error)),
     };
-    let TurnKnowledge { head: known_seq, marks: session_marks, session } = knowledge?;
+    room.introduce(&mut place.agent);
+    place.has_company = room.has_company();
+    let TurnKnowledge { head: known_seq, marks: session_marks, session, later } = knowledge?;
+    let asked_by = message.author.name().to_string();
     let message = Message { text: text.unwrap_or_else(|| message.text.clone()), ..message.clone() };
-    let prompt = match engine.place_attachments(&claim.owner, &place.folder, &message).await {
-        Ok(prompt) => prompt,
-        Err(error) => return Ok(Err(error)),
+    let prompt = match transcript.question.reacts {
+        true => YOUR_TURN_AGAIN.to_owned(),
+        false => match engine.place_attachments(&claim.owner, &place.folder, &message).await {
+            Ok(prompt) => prompt,
+            Err(error) => return Ok(Err(error)),
+        },
     };
     if let Err(error) = engine.hand_over(place.sandbox.as_ref()).await {
         return Ok(Err(error));
     }
+    let given = GivenContext {
+        provider: provider.name().to_owned(),
+        model: place.agent.spec.model.clone(),
+        system_prompt: place.agent.spec.system_prompt.clone(),
+        prompt: prompt.clone(),
+        asked_by: asked_by.clone(),
+        question: transcript.question.clone(),
+        known_seq,
+        queued_seq: claim.queued_seq,
+        session: session_marks.record().map(GivenSession::of),
+    };
+    // The files of a message that was answered before are in the history.
+    let attachments = if transcript.question.reacts { Vec::new() } else { engine.attached_files(&message) };
+    let later = LaterMessages { asked_by, messages: later };
     let memory = StoredAgentMemory::of(engine.store(), &claim.owner, run.id, agent.id);
     let history = transcript.history(known_seq);
-    let attachments = engine.attached_files(&message);
-    let request = TurnRequest { run_id: run.id, workspace: place, prompt, attachments, history, session, memory };
-    Ok(Ok(PreparedTurn { provider, request, session_marks, known_seq, notices }))
+    let request =
+        TurnRequest { run_id: run.id, workspace: place, prompt, attachments, later, history, session, memory };
+    Ok(Ok(PreparedTurn { provider, request, session_marks, known_seq, notices, given }))
 }
 
 /// The error of a run whose budget was used up while it waited in the queue.
@@ -197,13 +232,14 @@ async fn start_turn(
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
     // a second start of the run (invariant 12).
     let prices = prepared.as_ref().map_or_else(|_| PriceSource::default(), |turn| turn.provider.price_source());
-    let (turn, agent, session_marks, known_seq, notices) = match prepared {
-        Ok(PreparedTurn { provider, request, session_marks, known_seq, notices }) => {
+    let (turn, agent, session_marks, known_seq, notices, given) = match prepared {
+        Ok(PreparedTurn { provider, request, session_marks, known_seq, notices, given }) => {
             // Includes the settings that its skills add.
             let agent = request.agent().clone();
-            (RunningTurn::start(provider.as_ref(), request), agent, session_marks, known_seq, notices)
+            let given = given.stored_for(run.id)?;
+            (RunningTurn::start(provider.as_ref(), request), agent, session_marks, known_seq, notices, Some(given))
         }
-        Err(error) => (RunningTurn::failed(error), agent, SessionMarks::default(), 0, Vec::new()),
+        Err(error) => (RunningTurn::failed(error), agent, SessionMarks::default(), 0, Vec::new(), None),
     };
     // Lets a warm provider send its request before this task writes to disk: the response takes longer than the commit.
     tokio::task::yield_now().await;
@@ -245,6 +281,7 @@ async fn start_turn(
         agent,
         user,
         session_marks,
+        given,
         steering: SteeredMessages::default(),
         inbox: SignalInbox::new(engine.clone(), claim),
         trace,

@@ -64,7 +64,7 @@ impl RunEnd {
         });
         let has_spoken = finish.status == RunStatus::Completed && finish.outcome.end != TurnEnd::Skipped;
         let text = message.as_ref().filter(|_| has_spoken).map_or_else(String::new, |message| message.text.clone());
-        let spoken = SpokenTurn { text, ends_round: false };
+        let spoken = SpokenTurn { text, ends_round: machine.ends_round() };
         let stopped = matches!(finish.status, RunStatus::Cancelled | RunStatus::Interrupted);
         let ending = RunEnding {
             status: finish.status,

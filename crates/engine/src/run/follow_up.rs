@@ -5,7 +5,7 @@ use crate::{
     tape::{self, EndedTurn, RoomRules, TapeMachine},
     tape_commit::{QueuedCells, hold_of},
 };
-use domain::{agent::Agent, event::NewEvent, ids::AgentId, room::RoomPolicy};
+use domain::{agent::Agent, event::NewEvent, ids::AgentId, room::RoomPolicy, time::Timestamp};
 use store::{
     StoreError, TapeRecord,
     journal::{RowChange, SeqRef, TapeHold},
@@ -39,7 +39,7 @@ impl FollowUp {
         let mut machine: TapeMachine = serde_json::from_str(&state)?;
         let (policy, agents) = room;
         let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
-        let rules = RoomRules { policy, agents: &ids };
+        let rules = RoomRules { policy, agents: &ids, now: Timestamp::now() };
         turn.named = tape::mentions_in(&spoken.text, agents);
         (turn.has_spoken, turn.ends_round) = (!spoken.text.trim().is_empty(), spoken.ends_round);
         let effects = machine.run_ended(&turn, rules);

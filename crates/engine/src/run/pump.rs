@@ -56,6 +56,8 @@ pub(super) struct TurnPump {
     pub user: Option<UserId>,
     /// How much of the room the provider's own session knows.
     pub session_marks: SessionMarks,
+    /// What the run was given; stored with its first events.
+    pub given: Option<RowChange>,
     pub steering: SteeredMessages,
     pub inbox: SignalInbox,
     /// `None` if the run is not traced.
@@ -397,6 +399,9 @@ impl TurnPump {
             changes.push(RowChange::MeterRun { run_id: self.run.id, usage: *usage, cost: *cost });
         }
         let mut events: Vec<NewEvent> = coalesce(entries).into_iter().map(|entry| self.journal.event(entry)).collect();
+        if !events.is_empty() || finish.is_some() {
+            changes.extend(self.given.take());
+        }
         if let Some(finish) = finish {
             let (status, author) =
                 (finish.status, Author::Agent { id: self.agent.id, name: self.agent.spec.name.clone() });

@@ -15,6 +15,11 @@ impl SessionMarks {
         Self(session)
     }
 
+    /// The session before the turn.
+    pub(super) fn record(&self) -> Option<&ProviderSessionRecord> {
+        self.0.as_ref()
+    }
+
     /// Sets the session that the provider works in. A new session knows nothing yet; returns it if it has to be stored.
     pub(super) fn set_session(&mut self, id: &str) -> Option<ProviderSessionRecord> {
         let named = ProviderSessionRecord::new(id);

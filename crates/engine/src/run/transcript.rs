@@ -4,25 +4,41 @@
 use super::session_marks::SessionMarks;
 use crate::{Engine, attachments};
 use domain::{
-    agent::Agent,
-    ids::MessageId,
-    message::{Author, Message, Part, ToolCall},
+    ids::{AgentId, MessageId},
+    message::{Author, Message, MessageStatus, Part, ToolCall},
     position::Seq,
     run::RunError,
 };
 use providers::{HistoryAuthor, HistoryMessage, ResumableSession, TurnHistory};
+use serde::{Deserialize, Serialize};
 use store::{ProviderSessionRecord, RunStartState, StoreError, TranscriptRange, queue::Claim};
 
 /// How many messages of a room a provider receives at most.
 pub(super) const MAX_TRANSCRIPT_MESSAGES: u32 = 200;
 
+/// Follows an answer that was interrupted.
+const CUT_OFF: &str = "\n[The answer was cut off here.]";
+
 #[derive(Clone)]
 pub(super) struct RoomTranscript {
     pub engine: Engine,
     pub claim: Claim,
-    pub agent: Agent,
-    /// The message that the run answers; it is the prompt, so the transcript leaves it out.
-    pub prompt_id: MessageId,
+    pub agent_id: AgentId,
+    pub question: AskedQuestion,
+}
+
+/// The message that a run answers, and how the run reads its room. Stored with the run, so that its context can be read
+/// back: fields may be added, never renamed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AskedQuestion {
+    pub message_id: MessageId,
+    pub seq: Seq,
+    /// Whether other agents are in the room.
+    pub in_company: bool,
+    /// The agent has answered the message before: it reacts to what was said since.
+    pub reacts: bool,
+    /// The agents whose words are for people only.
+    pub unheard: Vec<AgentId>,
 }
 
 /// What a turn knows of its room.
@@ -31,17 +47,44 @@ pub(super) struct TurnKnowledge {
     pub head: Seq,
     pub marks: SessionMarks,
     pub session: Option<ResumableSession>,
+    /// What was said after the message that the run answers.
+    pub later: Vec<HistoryMessage>,
 }
 
 impl RoomTranscript {
     pub(super) async fn load(&self, provider: &str) -> Result<TurnKnowledge, StoreError> {
         let RunStartState { head, session, .. } =
-            self.engine.store().run_start_state(self.claim.room_id, self.agent.id, provider).await?;
-        let messages = match &session {
-            Some(known) => self.messages(head, Some(known)).await?,
-            None => Vec::new(),
-        };
+            self.engine.store().run_start_state(self.claim.room_id, self.agent_id, provider).await?;
+        let messages = self.unknown_messages(head, session.as_ref()).await?;
         Ok(self.build(head, session, messages))
+    }
+
+    /// The messages that the session does not know. Without one those after the question: the provider reads the others
+    /// itself if it needs them.
+    pub(super) async fn unknown_messages(
+        &self,
+        head: Seq,
+        session: Option<&ProviderSessionRecord>,
+    ) -> Result<Vec<Message>, StoreError> {
+        let asked = self.question.seq;
+        match session {
+            Some(known) => self.messages(head, Some(known)).await,
+            None if self.splits() => {
+                let knows_the_rest = ProviderSessionRecord {
+                    heard_seq: asked,
+                    spoke_seq: Some(asked),
+                    ..ProviderSessionRecord::new("")
+                };
+                let messages = self.messages(head, Some(&knows_the_rest)).await?;
+                Ok(messages.into_iter().filter(|message| message.seq > asked).collect())
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether the question stands between what was said before it and after it.
+    fn splits(&self) -> bool {
+        self.question.in_company && !self.question.reacts
     }
 
     /// As `load`, with data that was already read.
@@ -51,23 +94,28 @@ impl RoomTranscript {
         known: Option<ProviderSessionRecord>,
         messages: Vec<Message>,
     ) -> TurnKnowledge {
+        let is_later = |message: &Message| self.splits() && message.seq > self.question.seq;
+        let (later, before): (Vec<Message>, Vec<Message>) = messages.into_iter().partition(is_later);
+        let later = self.to_transcript(later);
         let session =
-            known.as_ref().map(|known| ResumableSession { id: known.id.clone(), missed: self.to_transcript(messages) });
-        TurnKnowledge { head, marks: SessionMarks::new(known), session }
+            known.as_ref().map(|known| ResumableSession { id: known.id.clone(), missed: self.to_transcript(before) });
+        TurnKnowledge { head, marks: SessionMarks::new(known), session, later }
     }
 
-    /// The whole history, as far as the turn knows it.
+    /// The whole history before the question, as far as the turn knows it.
     pub(super) fn history(self, head: Seq) -> TurnHistory {
         TurnHistory::new(move || {
             let transcript = self.clone();
-            async move {
-                transcript
-                    .messages(head, None)
-                    .await
-                    .map(|messages| transcript.to_transcript(messages))
-                    .map_err(|error| history_error(&error))
-            }
+            async move { transcript.whole_history(head).await.map_err(|error| history_error(&error)) }
         })
+    }
+
+    pub(super) async fn whole_history(&self, head: Seq) -> Result<Vec<HistoryMessage>, StoreError> {
+        let mut messages = self.messages(head, None).await?;
+        if self.splits() {
+            messages.retain(|message| message.seq < self.question.seq);
+        }
+        Ok(self.to_transcript(messages))
     }
 
     async fn messages(&self, head: Seq, session: Option<&ProviderSessionRecord>) -> Result<Vec<Message>, StoreError> {
@@ -77,8 +125,13 @@ impl RoomTranscript {
     }
 
     fn to_transcript(&self, messages: Vec<Message>) -> Vec<HistoryMessage> {
-        let entries =
-            messages.into_iter().filter(|message| message.id != self.prompt_id).map(|message| self.to_entry(message));
+        let AskedQuestion { message_id, reacts, unheard, .. } = &self.question;
+        let is_read = |message: &Message| match &message.author {
+            Author::Agent { id, .. } => !unheard.contains(id),
+            // The question is the prompt, unless it was answered before.
+            Author::Person { .. } => *reacts || message.id != *message_id,
+        };
+        let entries = messages.into_iter().filter(is_read).map(|message| self.to_entry(message));
         // Empty messages without tool calls are left out.
         entries.filter(|entry| !entry.text.is_empty() || !entry.tools.is_empty()).collect()
     }
@@ -86,10 +139,13 @@ impl RoomTranscript {
     fn to_entry(&self, message: Message) -> HistoryMessage {
         let speaker = match &message.author {
             Author::Person { name, .. } => HistoryAuthor::Person(name.to_string()),
-            Author::Agent { id, .. } if *id == self.agent.id => HistoryAuthor::ThisAgent,
+            Author::Agent { id, .. } if *id == self.agent_id => HistoryAuthor::ThisAgent,
             Author::Agent { name, .. } => HistoryAuthor::OtherAgent(name.to_string()),
         };
-        let text = attachments::text_with_attachments(&message);
+        let mut text = attachments::text_with_attachments(&message);
+        if self.question.in_company && message.status == MessageStatus::Partial && !text.is_empty() {
+            text.push_str(CUT_OFF);
+        }
         let files = self.engine.attached_files(&message);
         let tools = message.parts.into_iter().filter_map(tool_call).collect();
         HistoryMessage { author: speaker, text, tools, attachments: files }

@@ -150,7 +150,7 @@ impl TapeMachine {
         } else {
             let cells: Vec<PlannedCell> = cells.into_iter().map(|draft| self.number(message_id, draft)).collect();
             self.planned.extend(cells);
-            self.waiting.push(Progress::new(message_id, seed, audience));
+            self.waiting.push(Progress::new(message_id, seed, audience, rules.now));
         }
         self.advance(rules, &mut effects);
         effects

@@ -9,6 +9,7 @@ use domain::{
     ids::{AgentId, MessageId, RunId},
     room::{MemberSettings, RoomPolicy, TurnOrder},
     run::RunStatus,
+    time::Timestamp,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 struct Conversation {
     policy: RoomPolicy,
     agents: Vec<AgentId>,
+    now: Timestamp,
     machine: TapeMachine,
     running: Vec<(RunId, AgentId)>,
     /// The cells that were queued.
@@ -31,13 +33,20 @@ impl Conversation {
     }
 
     fn of(policy: RoomPolicy, agents: Vec<AgentId>) -> Self {
-        Self { policy, agents, machine: TapeMachine::default(), running: Vec::new(), queued: Vec::new() }
+        Self {
+            policy,
+            agents,
+            now: Timestamp::default(),
+            machine: TapeMachine::default(),
+            running: Vec::new(),
+            queued: Vec::new(),
+        }
     }
 
     fn post(&mut self, mentions: &str, replaces: bool) -> MessageId {
         let message_id = MessageId::generate();
         let mentions: Vec<AgentId> = mentions.chars().map(agent).collect();
-        let rules = RoomRules { policy: &self.policy, agents: &self.agents };
+        let rules = RoomRules { policy: &self.policy, agents: &self.agents, now: self.now };
         let only = names_restrict(&self.policy);
         let cells = first_round(rules, &mentions, self.policy.seed, None, only);
         let audience = if only { mentions } else { Vec::new() };
@@ -72,7 +81,7 @@ impl Conversation {
         let (run, who) = self.running.remove(at.unwrap_or_else(|| panic!("{who} does not run")));
         let named = said.unwrap_or_default().chars().map(agent).collect();
         let turn = EndedTurn { run, agent: who, status, has_spoken: said.is_some(), named, ends_round };
-        let rules = RoomRules { policy: &self.policy, agents: &self.agents };
+        let rules = RoomRules { policy: &self.policy, agents: &self.agents, now: self.now };
         let effects = self.machine.run_ended(&turn, rules);
         self.carry_out(effects);
     }
@@ -86,7 +95,7 @@ impl Conversation {
     }
 
     fn is_done(&self) -> bool {
-        self.machine.is_done(RoomRules { policy: &self.policy, agents: &self.agents })
+        self.machine.is_done(RoomRules { policy: &self.policy, agents: &self.agents, now: self.now })
     }
 }
 
@@ -116,7 +125,7 @@ fn a_stop_ends_the_plan_and_other_runs_do_not_matter() {
             named: Vec::new(),
             ends_round: false,
         };
-        let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+        let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::default() };
         assert_eq!(room.machine.run_ended(&other, rules), []);
         assert_eq!(room.machine, before, "a run of another post");
         room.end_as('a', status, None, false);
@@ -179,6 +188,20 @@ fn rounds_and_messages_are_limited() {
         }
         assert_eq!(room.queued.len(), expected, "{rounds} rounds, {messages} messages");
         assert!(room.is_done());
+    }
+}
+
+#[test]
+fn agents_go_on_without_people_only_if_the_room_says_so() {
+    for (rounds, expected) in [(0, 2), (2, 6)] {
+        let mut room = Conversation::new(TurnOrder::Everyone, "a b");
+        (room.policy.follow_up, room.policy.unattended_rounds) = (true, rounds);
+        room.post("", false);
+        room.now = Timestamp::from_millis(11 * 60 * 1000);
+        while let Some((_, running)) = room.running.first().copied() {
+            room.end(letter(running), Some(""));
+        }
+        assert_eq!(room.queued.len(), expected, "nobody has spoken for eleven minutes");
     }
 }
 
@@ -261,20 +284,20 @@ fn a_paused_room_starts_nothing_until_it_is_resumed_or_makes_a_step() {
     room.machine.pause();
     room.post("", false);
     assert_eq!((room.running().as_str(), room.planned().as_str()), ("", "a b c"));
-    let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+    let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::default() };
     let effects = room.machine.step(rules).unwrap();
     room.carry_out(effects);
     assert_eq!(room.running(), "a");
-    let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+    let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::default() };
     assert_eq!(room.machine.step(rules).unwrap(), [], "a still answers");
     room.end('a', Some(""));
     assert_eq!((room.running().as_str(), room.planned().as_str()), ("", "b c"));
     assert!(!room.is_done(), "a paused room keeps its row");
-    let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+    let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::default() };
     let effects = room.machine.resume(rules);
     room.carry_out(effects);
     assert_eq!(room.running(), "b");
-    let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+    let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::default() };
     assert_eq!(room.machine.step(rules), Err(TapeRefusal::NotPaused));
 }
 
@@ -295,7 +318,7 @@ fn planned_cells_can_be_skipped_inserted_and_reordered() {
     room.machine.skip(None).unwrap();
     assert_eq!(room.planned(), "c");
     assert_eq!(room.machine.skip(Some("p2")), Err(TapeRefusal::NoSuchCell("p2".into())));
-    let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+    let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::default() };
     assert_eq!(room.machine.insert(message, agent('d'), Some(1), rules), Ok(Vec::new()));
     assert_eq!(room.machine.insert(message, agent('b'), None, rules), Ok(Vec::new()));
     assert_eq!(room.machine.insert(message, agent('b'), Some(4), rules), Err(TapeRefusal::NoSuchPosition(3)));
@@ -315,7 +338,7 @@ fn stored_names_do_not_change() {
     let old = json!({"running": [run], "planned": [{"message_id": message, "agents": [id]}]});
     let mut machine: TapeMachine = serde_json::from_value(old).unwrap();
     let (policy, agents) = (RoomPolicy::default(), vec![id]);
-    let rules = RoomRules { policy: &policy, agents: &agents };
+    let rules = RoomRules { policy: &policy, agents: &agents, now: Timestamp::default() };
     let turn = EndedTurn {
         run,
         agent: id,
@@ -337,7 +360,7 @@ fn stored_names_do_not_change() {
             "planned": [{"message_id": message, "agents": [b], "id": 2, "kind": "sequential", "reason": "priority", "round": 0}],
             "current": {"message_id": message, "agents": [a], "id": 1, "kind": "sequential", "reason": "priority", "round": 0},
             "progress": {
-                "message_id": message, "seed": 1, "audience": [], "round": 0, "runs": 1, "heard": [], "named": [],
+                "message_id": message, "seed": 1, "audience": [], "asked_at": Timestamp::default(), "unattended_rounds": 0, "round": 0, "runs": 1, "heard": [], "named": [],
                 "was_heard": false, "had_last_words": false, "is_over": false,
             },
             "cells": 2,
@@ -448,7 +471,7 @@ proptest! {
         }
         prop_assert_eq!(room.queued.len(), queued);
         let waits = !room.planned().is_empty();
-        let rules = RoomRules { policy: &room.policy, agents: &room.agents };
+        let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::default() };
         let effects = room.machine.resume(rules);
         room.carry_out(effects);
         prop_assert_eq!(!room.running.is_empty(), waits);

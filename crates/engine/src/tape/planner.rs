@@ -11,13 +11,16 @@ use domain::{
     ids::AgentId,
     room::{MemberSettings, MentionRule, RoomPolicy, TurnOrder},
     tape::{CellKind, CellReason},
+    time::Timestamp,
 };
+use std::time::Duration;
 
-/// The policy of a room and its agents, in the order they joined.
+/// The policy of a room and its agents, in the order they joined, at a moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RoomRules<'a> {
     pub policy: &'a RoomPolicy,
     pub agents: &'a [AgentId],
+    pub now: Timestamp,
 }
 
 /// A cell of a plan that has no id yet.
@@ -154,7 +157,8 @@ pub(super) fn next_round(rules: RoomRules<'_>, progress: &mut Progress) -> Vec<C
     let last_speakers =
         if progress.had_last_words || !progress.audience.is_empty() { 0 } else { rules.last_speakers().len() };
     let left = runs_left(rules, progress.runs).saturating_sub(last_speakers);
-    if !progress.is_over && may_have_rounds(rules) && progress.round < rules.policy.max_rounds && left > 0 {
+    let may_go_on = !progress.is_over && may_have_rounds(rules) && progress.round < rules.policy.max_rounds;
+    if may_go_on && left > 0 && is_attended(rules, progress) {
         let mut cells = match rules.policy.kind {
             TurnOrder::Moderator => moderated(rules, progress),
             _ => reactions(rules, progress),
@@ -173,6 +177,17 @@ pub(super) fn next_round(rules: RoomRules<'_>, progress: &mut Progress) -> Vec<C
     let mut cells = last_words(rules, progress.round);
     limit(&mut cells, runs_left(rules, progress.runs));
     cells
+}
+
+/// Returns whether a further round may start: soon after the person's message, or as far as the room lets its agents go on
+/// alone. Counts the rounds without a person.
+fn is_attended(rules: RoomRules<'_>, progress: &mut Progress) -> bool {
+    let attended = Duration::from_secs(60 * u64::from(rules.policy.attended_minutes));
+    if rules.now <= progress.asked_at + attended {
+        return true;
+    }
+    progress.unattended_rounds += 1;
+    progress.unattended_rounds <= rules.policy.unattended_rounds
 }
 
 /// Returns whether agents may go on after they have answered a message.

@@ -7,6 +7,7 @@ use domain::{
     ids::AgentId,
     room::{MemberSettings, MentionRule, RoomPolicy, TurnOrder},
     tape::CellKind,
+    time::Timestamp,
 };
 use std::collections::BTreeSet;
 
@@ -56,7 +57,7 @@ pub(super) fn written<'a>(cells: impl IntoIterator<Item = (CellKind, &'a [AgentI
 
 fn plan(policy: &RoomPolicy, agents: &[AgentId], mentions: &str, last: Option<char>) -> String {
     let mentions: Vec<AgentId> = mentions.chars().map(agent).collect();
-    let rules = RoomRules { policy, agents };
+    let rules = RoomRules { policy, agents, now: Timestamp::default() };
     let cells = first_round(rules, &mentions, policy.seed, last.map(agent), names_restrict(policy));
     written(cells.iter().map(|cell| (cell.kind, &cell.agents[..])))
 }
@@ -187,7 +188,7 @@ fn plans_are_limited_except_in_rooms_of_earlier_versions() {
     let all: String = ('A'..='Z').chain('a'..='n').map(|letter| format!("{letter} ")).collect();
     for (kind, most) in [(TurnOrder::InOrder, 40), (TurnOrder::Everyone, 30), (TurnOrder::Concurrent, 30)] {
         let (policy, agents) = room(kind, &all);
-        let rules = RoomRules { policy: &policy, agents: &agents };
+        let rules = RoomRules { policy: &policy, agents: &agents, now: Timestamp::default() };
         let cells = first_round(rules, &[], 1, None, true);
         assert_eq!(cells.iter().map(|cell| cell.agents.len()).sum::<usize>(), most, "{kind:?}");
     }
@@ -227,7 +228,13 @@ fn every_small_room_has_a_valid_plan() {
                 let members: Vec<String> =
                     ('a'..).take(size).enumerate().map(|(at, name)| format!("{name}{}", flag(at))).collect();
                 let (policy, agents) = room(kind, &members.join(" "));
-                let cells = first_round(RoomRules { policy: &policy, agents: &agents }, &[], 7, None, true);
+                let cells = first_round(
+                    RoomRules { policy: &policy, agents: &agents, now: Timestamp::default() },
+                    &[],
+                    7,
+                    None,
+                    true,
+                );
                 for cell in &cells {
                     let distinct: BTreeSet<_> = cell.agents.iter().collect();
                     assert_eq!(distinct.len(), cell.agents.len(), "{kind:?} {members:?}");

@@ -1,6 +1,9 @@
 //! How far the agents of a room have come with a person's message: what the next round depends on.
 
-use domain::ids::{AgentId, MessageId};
+use domain::{
+    ids::{AgentId, MessageId},
+    time::Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 /// Part of the stored state of a tape: fields may be added, never renamed.
@@ -11,6 +14,12 @@ pub(crate) struct Progress {
     /// The agents that the message was for; empty if it was for all.
     #[serde(default)]
     pub audience: Vec<AgentId>,
+    /// When a person posted it.
+    #[serde(default)]
+    pub asked_at: Timestamp,
+    /// The rounds that began when no person had spoken for a while.
+    #[serde(default)]
+    pub unattended_rounds: u32,
     /// The follow-up rounds so far.
     #[serde(default)]
     pub round: u32,
@@ -34,11 +43,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(message_id: MessageId, seed: u32, audience: Vec<AgentId>) -> Self {
+    pub(super) fn new(message_id: MessageId, seed: u32, audience: Vec<AgentId>, asked_at: Timestamp) -> Self {
         Self {
             message_id,
             seed,
             audience,
+            asked_at,
+            unattended_rounds: 0,
             round: 0,
             runs: 0,
             heard: Vec::new(),

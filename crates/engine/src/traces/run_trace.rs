@@ -98,6 +98,7 @@ impl RunTrace {
             | TurnEvent::Status { .. }
             | TurnEvent::Waiting { .. }
             | TurnEvent::Session { .. }
+            | TurnEvent::Room(_)
             | TurnEvent::Steered { .. } => {}
         }
     }

@@ -18,7 +18,7 @@ use domain::{
     time::Timestamp,
     usage::{Cost, Usage},
 };
-use providers::{ProviderEvent, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
+use providers::{ProviderEvent, RoomRequest, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -142,6 +142,9 @@ pub(crate) struct TurnMachine {
     /// Messages sent to the provider that it has neither taken nor refused.
     steering: Vec<MessageId>,
     session_id: Option<String>,
+    /// The agent has nothing to say in this turn.
+    skips: bool,
+    ends_round: bool,
     stopping: Option<TurnStopReason>,
     ended: bool,
 }
@@ -160,6 +163,8 @@ impl TurnMachine {
             open_calls: BTreeSet::new(),
             steering: Vec::new(),
             session_id: None,
+            skips: false,
+            ends_round: false,
             stopping: None,
             ended: false,
         }
@@ -193,6 +198,11 @@ impl TurnMachine {
     /// The agent's model.
     pub(crate) fn model(&self) -> Option<&str> {
         self.settings.model.as_deref()
+    }
+
+    /// Whether the agent asked that nobody else speaks after it.
+    pub(crate) fn ends_round(&self) -> bool {
+        self.ends_round
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -278,6 +288,17 @@ impl TurnMachine {
                 }
                 return;
             }
+            // What a model writes after it has skipped its turn is not shown.
+            TurnEvent::Text { .. } if self.skips => return,
+            TurnEvent::Room(RoomRequest::Skip) => {
+                self.skips = true;
+                return;
+            }
+            TurnEvent::Room(RoomRequest::EndRound) => {
+                self.ends_round = true;
+                return;
+            }
+            TurnEvent::Room(RoomRequest::Whisper(text)) => Status::new("whisper", text).into(),
             TurnEvent::Text { delta, item } => ContentDelta { stream_id, delta, item }.into(),
             TurnEvent::Thinking { delta, item } => ThinkingDelta { stream_id, delta, item }.into(),
             TurnEvent::Retract { item } => Retract { stream_id, item }.into(),
@@ -479,8 +500,9 @@ impl TurnMachine {
                 fail(RunError::new("provider_stopped", "the provider stopped before it finished"), None)
             }
         };
-        let skipped = self.stopping.is_none() && outcome.end == TurnEnd::Skipped;
         let (response_text, thinking_text) = self.answer.texts();
+        let has_skipped = self.skips && response_text.is_empty() && outcome.end == TurnEnd::Completed;
+        let skipped = self.stopping.is_none() && (has_skipped || outcome.end == TurnEnd::Skipped);
         let end = StreamEnd {
             stream_id: self.settings.stream_id,
             response_text,

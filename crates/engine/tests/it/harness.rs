@@ -76,6 +76,11 @@ impl TestTurn {
         transcript_lines(&self.request.history.read().await.unwrap())
     }
 
+    /// What was said after the message that the turn answers.
+    pub fn later(&self) -> Vec<String> {
+        transcript_lines(&self.request.later.messages)
+    }
+
     pub async fn next_command(&mut self) -> TurnCommand {
         within("a command", self.channel.commands.recv()).await.unwrap()
     }
@@ -238,9 +243,13 @@ impl EngineHarness {
     }
 
     pub async fn room(&self, agents: &[&Agent]) -> RoomId {
+        self.room_with(agents, RoomPolicy::default()).await
+    }
+
+    pub async fn room_with(&self, agents: &[&Agent], policy: RoomPolicy) -> RoomId {
         let agents = agents.iter().map(|agent| agent.id).collect();
         let name = Name::parse("A room").unwrap();
-        let new = NewRoom { name, agents, project_id: None, policy: RoomPolicy::default() };
+        let new = NewRoom { name, agents, project_id: None, policy };
         self.engine.create_room(&me(), new, None).await.unwrap().id
     }
 

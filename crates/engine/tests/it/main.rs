@@ -27,6 +27,7 @@ mod budgets;
 mod cells;
 mod clocks;
 mod connections;
+mod context;
 mod handoff;
 mod harness;
 mod mcp_servers;

@@ -68,10 +68,11 @@ async fn agents_receive_each_others_answers(database: TestDatabase) {
         for ((agent, name), missed) in [(&ann, "Ann"), (&bob, "Bob")].into_iter().zip(missed) {
             let turn = harness.turn().await;
             assert_eq!((turn.agent(), turn.request.prompt.as_str()), (agent.id, text));
-            match text {
-                "one" => assert_eq!(turn.history().await, missed, "{name} on {text}"),
-                _ => assert_eq!(missed_messages(&turn), missed, "{name} on {text}"),
-            }
+            // What came before the question, then what was answered to it.
+            let mut heard = if text == "one" { turn.history().await } else { missed_messages(&turn) };
+            heard.extend(turn.later());
+            assert_eq!(heard, missed, "{name} on {text}");
+            assert_eq!(turn.later().is_empty(), name == "Ann", "Bob answers after Ann");
             turn.answer(name, &format!("{name} on {text}")).await;
         }
         harness.ended(posted.runs[1].id).await;

@@ -83,6 +83,7 @@ async fn invariant_14_limits_failed_starts_pause_further_starts_and_spares() {
             workspace: workspace.clone(),
             prompt: "hello".into(),
             attachments: Vec::new(),
+            later: crate::LaterMessages::default(),
             history: vec![].into(),
             session: None,
             memory: crate::MemoryHandle::default(),

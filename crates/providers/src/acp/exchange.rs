@@ -171,6 +171,7 @@ impl<'a> AcpExchange<'a> {
                 let id = self.questions.add(answer);
                 self.port.send(TurnEvent::Approval { id, tool_use_id, name, input, is_question: true });
             }
+            HostToolSignal::Room(request) => self.port.send(TurnEvent::Room(request)),
             HostToolSignal::Progress { tool, text: delta } => {
                 if let Some(id) = self.parser.calls.running_call(name_over_mcp(&tool)).map(str::to_owned) {
                     self.port.send(TurnEvent::ToolOutput { id, delta });

@@ -51,6 +51,7 @@ pub fn workspace(folder: &Path) -> AgentWorkspace {
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
+        has_company: false,
     }
 }
 
@@ -102,6 +103,7 @@ impl AcpHarness {
             workspace: workspace(folder.path()),
             prompt: "hello".into(),
             attachments: Vec::new(),
+            later: crate::LaterMessages::default(),
             history: vec![HistoryMessage::new(HistoryAuthor::Person("bea".into()), "earlier")].into(),
             session: None,
             memory: crate::MemoryHandle::default(),

@@ -204,9 +204,9 @@ impl AcpTurn<'_> {
     async fn prompt_text(&self, is_resumed: bool) -> Result<String, RunError> {
         let request = self.request;
         if let Some(session) = request.session.as_ref().filter(|_| is_resumed) {
-            return Ok(not_a_command(recap::prompt_with(&session.missed, &request.prompt)));
+            return Ok(not_a_command(recap::prompt_with(&session.missed, request)));
         }
-        let text = recap::prompt_with(&request.history.read().await?, &request.prompt);
+        let text = recap::prompt_with(&request.history.read().await?, request);
         let instructions = request.agent().spec.system_prompt.as_deref().filter(|text| !text.trim().is_empty());
         Ok(match instructions {
             // Gemini reads them from its own folder.

@@ -46,7 +46,7 @@ fn question() -> Map<String, Value> {
 async fn next_question(turn: &mut AgentTokenTurn) -> UserQuestion {
     match turn.next().await.unwrap() {
         HostToolSignal::Question(question) => question,
-        HostToolSignal::Progress { text, .. } => panic!("{text}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -95,8 +95,8 @@ async fn run_turn(
 
 async fn prompt(request: &TurnRequest, session: Option<&ResumableSession>) -> Result<String, RunError> {
     Ok(match session {
-        Some(session) => prompt_with(&session.missed, &request.prompt),
-        None => prompt_with(&request.history.read().await?, &request.prompt),
+        Some(session) => prompt_with(&session.missed, request),
+        None => prompt_with(&request.history.read().await?, request),
     })
 }
 

@@ -34,7 +34,7 @@ pub async fn open(instance: Arc<CodexInstance>, request: TurnRequest) -> Result<
     if let Some(session) = &request.session {
         let (thread, is_same) = thread_settings::thread_of(&session.id, &request.workspace);
         if is_same {
-            let prompt = recap::prompt_with(&session.missed, &request.prompt);
+            let prompt = recap::prompt_with(&session.missed, &request);
             match resume(&instance, &request.workspace, thread).await? {
                 Some(OpenThread { model, total, .. }) => {
                     return Ok(OpenedThread { thread: thread.to_owned(), model, total, prompt, rebuilt: None });
@@ -54,7 +54,7 @@ pub async fn open(instance: Arc<CodexInstance>, request: TurnRequest) -> Result<
         thread: thread.to_owned(),
         model: model(&started),
         total: Some(Usage::default()),
-        prompt: recap::prompt_with(&request.history.read().await?, &request.prompt),
+        prompt: recap::prompt_with(&request.history.read().await?, &request),
         rebuilt,
     })
 }

@@ -35,33 +35,44 @@ pub fn system_prompt(
     parts.join("\n\n")
 }
 
-/// The messages in the room, followed by the prompt.
-pub fn conversation(history: &[HistoryMessage], files: &AttachmentParts, prompt: Vec<UserPart>) -> Vec<ModelMessage> {
+/// The messages in the room before the prompt, the prompt, and what others have said after it.
+pub fn conversation(
+    history: &[HistoryMessage],
+    files: &AttachmentParts,
+    prompt: Vec<UserPart>,
+    later: &[HistoryMessage],
+) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
-    for (number, message) in history.iter().enumerate() {
-        files.of(&message.attachments).into_iter().for_each(|part| push_user(&mut messages, part));
+    push_history(&mut messages, files, history, 0);
+    prompt.into_iter().for_each(|part| push_user(&mut messages, part));
+    push_history(&mut messages, files, later, history.len());
+    messages
+}
+
+/// `first` is the number of the first of `spoken` in the conversation.
+fn push_history(messages: &mut Vec<ModelMessage>, files: &AttachmentParts, spoken: &[HistoryMessage], first: usize) {
+    for (number, message) in (first..).zip(spoken) {
+        files.of(&message.attachments).into_iter().for_each(|part| push_user(messages, part));
         match &message.author {
-            HistoryAuthor::Person(_) => push_user(&mut messages, message.text.clone().into()),
+            HistoryAuthor::Person(_) => push_user(messages, message.text.clone().into()),
             HistoryAuthor::OtherAgent(name) => {
                 let name: String = name.chars().filter(|c| !matches!(c, '"' | '<' | '>')).collect();
                 // A message must not contain the closing tag of a message (invariant 16).
                 let text = message.text.replace("</said", "<\\/said");
-                push_user(&mut messages, format!("<said by=\"{name}\">\n{text}\n</said>").into());
+                push_user(messages, format!("<said by=\"{name}\">\n{text}\n</said>").into());
             }
             HistoryAuthor::ThisAgent => {
                 if messages.is_empty() {
                     // The APIs require a user message first.
-                    push_user(&mut messages, "(You said this first.)".into());
+                    push_user(messages, "(You said this first.)".into());
                 }
-                push_calls(&mut messages, &message.tools, number);
+                push_calls(messages, &message.tools, number);
                 if !message.text.is_empty() {
                     messages.push(ModelMessage::Assistant(vec![AssistantBlock::Text(message.text.clone())]));
                 }
             }
         }
     }
-    prompt.into_iter().for_each(|part| push_user(&mut messages, part));
-    messages
 }
 
 fn push_user(messages: &mut Vec<ModelMessage>, part: UserPart) {
@@ -141,10 +152,20 @@ mod tests {
             spoken(HistoryAuthor::Person("ann".into()), "one"),
             spoken(HistoryAuthor::OtherAgent("b\"ob>".into()), "two</said>"),
         ];
-        let messages = conversation(&history, &AttachmentParts::default(), vec!["three".into()]);
+        let messages = conversation(
+            &history,
+            &AttachmentParts::default(),
+            vec!["three".into()],
+            &[spoken(HistoryAuthor::OtherAgent("Cyd".into()), "four")],
+        );
         assert_eq!(messages.len(), 3);
         let ModelMessage::User(texts) = &messages[2] else { panic!() };
-        let expected: [UserPart; 3] = ["one".into(), "<said by=\"bob\">\ntwo<\\/said>\n</said>".into(), "three".into()];
+        let expected: [UserPart; 4] = [
+            "one".into(),
+            "<said by=\"bob\">\ntwo<\\/said>\n</said>".into(),
+            "three".into(),
+            "<said by=\"Cyd\">\nfour\n</said>".into(),
+        ];
         assert_eq!(texts, &expected);
     }
 
@@ -163,7 +184,7 @@ mod tests {
             spoken(HistoryAuthor::Person("ann".into()), "look"),
             HistoryMessage { tools, ..spoken(HistoryAuthor::ThisAgent, "I saw it.") },
         ];
-        let messages = conversation(&history, &AttachmentParts::default(), vec!["and now?".into()]);
+        let messages = conversation(&history, &AttachmentParts::default(), vec!["and now?".into()], &[]);
         let [_, ModelMessage::Assistant(made), ModelMessage::ToolResults(results), ModelMessage::Assistant(said), _] =
             &messages[..]
         else {

@@ -263,6 +263,7 @@ pub fn workspace(servers: &[&str]) -> AgentWorkspace {
         skills: Vec::new(),
         mcp_servers: servers.iter().map(server).collect(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
+        has_company: false,
     }
 }
 
@@ -272,6 +273,7 @@ pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> Running
         workspace: workspace(servers),
         prompt: prompt.into(),
         attachments: Vec::new(),
+        later: crate::LaterMessages::default(),
         history: Vec::new().into(),
         session: None,
         memory: MemoryHandle::default(),

@@ -116,7 +116,7 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
         retries: shared.config.retries,
         key_advice: shared.config.key_advice(),
     };
-    let tool_loop = ToolLoop::new(settings, prompt::conversation(&history, &files, parts));
+    let tool_loop = ToolLoop::new(settings, prompt::conversation(&history, &files, parts, &request.later.messages));
     let names = ToolNames::new(tool_set.offered.iter().map(|offer| offer.name.as_str()));
     let offers = if is_xml { Vec::new() } else { tool_set.offered.clone() };
     let template = RequestTemplate { model, system, offers, names, options };

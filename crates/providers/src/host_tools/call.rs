@@ -1,6 +1,7 @@
 //! One call of a host tool, and what it may ask of its turn while it runs.
 
 use super::HostToolAgent;
+use crate::RoomRequest;
 use domain::{event::Decision, ids::RunId};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -37,6 +38,11 @@ impl HostCall {
     pub async fn report(&self, line: &str) {
         let line = &line[..line.floor_char_boundary(MAX_REPORT_BYTES)];
         self.signals.send(HostToolSignal::Progress { tool: self.tool.clone(), text: format!("{line}\n") }).await;
+    }
+
+    /// Asks something of the room. Returns whether the turn is still there.
+    pub async fn ask_room(&self, request: RoomRequest) -> bool {
+        self.signals.send(HostToolSignal::Room(request)).await
     }
 
     /// Asks the people in the room and waits for their answer. Dropping the future, or canceling the call, withdraws the
@@ -80,6 +86,8 @@ pub enum HostToolSignal {
         text: String,
     },
     Question(UserQuestion),
+    /// What the agent asks of its room.
+    Room(RoomRequest),
 }
 
 #[derive(Debug)]

@@ -25,6 +25,8 @@ pub struct HostToolDefinition {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostToolAudience {
     EveryAgent,
+    /// Only agents in a room with other agents.
+    InCompany,
     /// Only agents on a model API: a program has something of its own for the same purpose.
     ModelApiAgents,
 }

@@ -31,6 +31,7 @@ pub fn workspace_with(tools: impl IntoIterator<Item = Arc<dyn HostTool>>) -> Age
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: HostTools::new(tools).unwrap(),
+        has_company: false,
     }
 }
 

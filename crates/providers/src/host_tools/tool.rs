@@ -48,6 +48,7 @@ impl HostToolAgent {
     pub(super) fn is_in(&self, audience: HostToolAudience) -> bool {
         match audience {
             HostToolAudience::EveryAgent => true,
+            HostToolAudience::InCompany => self.workspace.has_company,
             HostToolAudience::ModelApiAgents => self.is_on_model_api,
         }
     }

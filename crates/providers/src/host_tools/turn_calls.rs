@@ -140,6 +140,7 @@ impl<K> HostToolCalls<K> {
             HostToolSignal::Progress { text: delta, .. } => {
                 Some(TurnEvent::ToolOutput { id: tool_use_id?, delta }.into())
             }
+            HostToolSignal::Room(request) => Some(TurnEvent::Room(request).into()),
             HostToolSignal::Question(UserQuestion { tool: name, input, answer }) => {
                 let id = self.questions.add(answer);
                 Some(ProviderEvent {

@@ -114,6 +114,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(runs::list))
         .add(Needs(Read), routes!(runs::show))
         .add(Needs(Read), routes!(runs::timeline))
+        .add(Needs(Read), routes!(runs::context))
         .add(Needs(Read), routes!(runs::stream))
         .add(Needs(Post), routes!(runs::cancel))
         .add(Needs(Read), routes!(approvals::list))

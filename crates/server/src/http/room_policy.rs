@@ -18,6 +18,10 @@ pub struct RoomPolicyChange {
     max_rounds: Option<u32>,
     #[schema(minimum = 1, maximum = 1000)]
     max_messages: Option<u32>,
+    #[schema(minimum = 1, maximum = 1440)]
+    attended_minutes: Option<u32>,
+    #[schema(minimum = 0, maximum = 100)]
+    unattended_rounds: Option<u32>,
     #[schema(minimum = 1, maximum = 100)]
     debate_rounds: Option<u32>,
     moderator: Option<AgentId>,

@@ -27,7 +27,10 @@ use domain::{
     run::{Run, RunStatus},
     timeline::Timeline,
 };
-use engine::commands::{ApprovalResponse, StoppedRun};
+use engine::{
+    RunContextView,
+    commands::{ApprovalResponse, StoppedRun},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{InvalidRunCursor, NamedRun, RunCursor, RunFilter};
@@ -111,6 +114,19 @@ pub async fn list(
                responses((status = 200, body = Run)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Run>, Problem> {
     Ok(Json(app.engine.queries().run(&caller.workspace, id).await?))
+}
+
+/// Get the context of a run
+///
+/// What the agent was told and which messages it received. Available from the first output of the run on.
+#[utoipa::path(get, path = "/api/runs/{id}/context", tag = "runs", params(("id" = RunId, Path)),
+               responses((status = 200, body = RunContextView)))]
+pub async fn context(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<RunId>,
+) -> Result<Json<RunContextView>, Problem> {
+    Ok(Json(app.engine.run_context(&caller, id).await?))
 }
 
 /// Get a run's timeline

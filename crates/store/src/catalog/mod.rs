@@ -19,6 +19,7 @@ mod owned;
 pub(crate) mod projects;
 pub(crate) mod provider_sessions;
 pub(crate) mod rooms;
+pub(crate) mod run_contexts;
 pub(crate) mod runs;
 pub(crate) mod signals;
 pub(crate) mod skill_files;

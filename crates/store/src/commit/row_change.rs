@@ -101,6 +101,11 @@ pub enum RowChange {
         provider: String,
         session: ProviderSessionRecord,
     },
+    /// What a run was given; the first one stays.
+    PutRunContext {
+        run_id: RunId,
+        context: String,
+    },
     /// Always allows these calls for this agent in this room.
     RememberTool {
         agent_id: AgentId,

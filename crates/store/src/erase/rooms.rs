@@ -23,7 +23,8 @@ const BYTES_PER_STEP: i64 = 512 * 1024;
 const MESSAGES_PER_PAGE: i64 = 100;
 
 /// What is left when runs, events and messages are erased; `$1` is the room. The room's own row is the last.
-const REST: [&str; 13] = [
+const REST: [&str; 14] = [
+    "DELETE FROM run_contexts WHERE room_id = $1",
     "DELETE FROM participants WHERE room_id = $1",
     "DELETE FROM provider_sessions WHERE room_id = $1",
     "DELETE FROM room_tools WHERE room_id = $1",

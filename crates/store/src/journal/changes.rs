@@ -2,7 +2,7 @@
 
 use crate::{
     catalog::{
-        audit, idempotency, messages, provider_sessions, rooms,
+        audit, idempotency, messages, provider_sessions, rooms, run_contexts,
         runs::{self, NewRun},
         signals, tapes, tools,
     },
@@ -52,6 +52,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         RowChange::PutSession { agent_id, provider, session } => {
             vec![provider_sessions::put(context, *agent_id, provider, session)]
         }
+        RowChange::PutRunContext { run_id, context: given } => vec![run_contexts::put(context, *run_id, given)],
         RowChange::RememberTool { agent_id, rule } => vec![tools::remember(context, *agent_id, rule)],
         RowChange::StoreIdempotencyKey { owner, attempt, result } => {
             vec![idempotency::insert(context, owner, attempt, result)]

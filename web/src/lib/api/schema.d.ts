@@ -1061,6 +1061,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the context of a run
+         * @description What the agent was told and which messages it received. Available from the first output of the run on.
+         */
+        get: operations["runs_context"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/stream": {
         parameters: {
             query?: never;
@@ -2256,6 +2276,11 @@ export interface components {
              */
             type: "content_delta";
         };
+        ContextMessage: {
+            /** @description The name of who said it; `null` for the agent itself. */
+            by?: string | null;
+            text: string;
+        };
         /**
          * Format: double
          * @description US dollars, stored as whole nano-dollars so that sums are exact; shown as a decimal number.
@@ -3427,6 +3452,12 @@ export interface components {
         RoomPolicy: {
             /**
              * Format: int32
+             * @description For how long after a person's message agents may start follow-up rounds.
+             * @default 10
+             */
+            attended_minutes: number;
+            /**
+             * Format: int32
              * @description How many rounds a debate has before the judge speaks.
              * @default 2
              */
@@ -3476,6 +3507,12 @@ export interface components {
              */
             seed: number;
             /**
+             * Format: int32
+             * @description How many follow-up rounds they may start after that time, while nobody is there.
+             * @default 0
+             */
+            unattended_rounds: number;
+            /**
              * @description What happens to a message that arrives while agents are answering, unless the message sets its own policy.
              * @default enqueue
              */
@@ -3483,6 +3520,8 @@ export interface components {
         };
         /** @description The fields of a room's policy to set; all others stay, in a new room at their defaults. `null` resets a field. */
         RoomPolicyChange: {
+            /** Format: int32 */
+            attended_minutes?: number | null;
             /** Format: int32 */
             debate_rounds?: number | null;
             follow_up?: boolean | null;
@@ -3500,6 +3539,8 @@ export interface components {
             moderator?: components["schemas"]["AgentId"] | null;
             /** Format: int32 */
             seed?: number | null;
+            /** Format: int32 */
+            unattended_rounds?: number | null;
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
         RoomSpec: {
@@ -3616,6 +3657,21 @@ export interface components {
              * @enum {string}
              */
             type: "run_completed";
+        };
+        /** @description The context of a run. */
+        RunContext: {
+            /** @description What was said after the prompt and before the turn. */
+            after: components["schemas"]["ContextMessage"][];
+            /** @description The messages before the prompt that were sent with it: all of them, or those that the session did not know. */
+            before: components["schemas"]["ContextMessage"][];
+            model?: string | null;
+            /** @description The message that the run answers, or the request to speak again. */
+            prompt: components["schemas"]["ContextMessage"];
+            provider: string;
+            /** @description The provider session that was continued; it has the earlier messages. */
+            session_id?: string | null;
+            /** @description The agent's own instructions, with what the room adds to them. */
+            system_prompt?: string | null;
         };
         RunError: {
             /** @description A stable code, for programs. */
@@ -9725,6 +9781,66 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Stopped"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    runs_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunContext"];
                 };
             };
             /** @description A valid token is required */

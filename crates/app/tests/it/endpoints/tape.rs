@@ -15,7 +15,8 @@ on_both_databases! {
     server: a_new_room_lets_everyone_answer_by_priority, agents_of_a_concurrent_cell_answer_at_the_same_time,
             a_paused_room_starts_nothing, a_planned_cell_can_be_skipped_moved_and_inserted, agents_react_to_each_other_up_to_the_caps,
             a_policy_changes_while_the_room_lives, a_message_can_be_posted_without_a_run_and_a_run_started_without_a_message,
-            a_room_with_one_agent_has_no_plan, cancelling_a_room_ends_its_plan, agents_take_turns_and_a_judge_speaks_last;
+            a_room_with_one_agent_has_no_plan, cancelling_a_room_ends_its_plan, agents_take_turns_and_a_judge_speaks_last,
+            the_context_of_a_run_can_be_read_back, agents_skip_whisper_and_end_the_round;
 }
 
 async fn agents(api: &TestClient, count: usize) -> Vec<AgentId> {
@@ -330,4 +331,45 @@ async fn agents_take_turns_and_a_judge_speaks_last(api: &TestClient) {
     let order = speakers(&finished(api, room).await);
     assert_eq!((order.len(), order[6]), (7, all[1]));
     assert!(!order[..6].contains(&all[1]) && order[0] == order[2] && order[1] == order[3]);
+}
+
+async fn the_context_of_a_run_can_be_read_back(api: &TestClient) {
+    let all = agents(api, 2).await;
+    let settings = members([(all[0], json!({"priority": 1}))]);
+    let room = new_room(api, &all, json!({"members": settings})).await;
+    post_body(api, room, json!({"text": "!count 3"})).await.expect_status(202);
+    let journal = finished(api, room).await;
+    let runs: Vec<RunId> =
+        journal.iter().filter(|event| event.kind == EventType::RunStarted).map(|event| event.run_id.unwrap()).collect();
+    let context = async |run: RunId| get(api, &format!("/api/runs/{run}/context")).await.expect_status(200);
+    let (first, second) = (context(runs[0]).await, context(runs[1]).await);
+    assert_eq!((&first["before"], &first["after"]), (&json!([]), &json!([])));
+    assert_eq!(first["prompt"]["text"], "!count 3");
+    assert_eq!(second["prompt"], first["prompt"]);
+    assert_eq!(second["after"], json!([{"by": "agent 0", "text": "1 2 3"}]), "the question before its answer");
+    let told = second["system_prompt"].as_str().unwrap();
+    assert!(told.contains("You are agent 1") && told.contains("agent 0"), "{told}");
+    get(api, &format!("/api/runs/{room}/context")).await.expect_problem(404, "not_found");
+}
+
+async fn agents_skip_whisper_and_end_the_round(api: &TestClient) {
+    let all = agents(api, 2).await;
+    let room = new_room(api, &all, json!({"follow_up": true})).await;
+    post_body(api, room, json!({"text": "!call skip"})).await.expect_status(202);
+    let skipped = finished(api, room).await;
+    let ends: Vec<_> = skipped.iter().filter(|event| event.kind == EventType::StreamEnd).map(data).collect();
+    assert_eq!(ends.len(), 2, "nobody reacts to silence");
+    assert!(ends.iter().all(|end| end["skipped"] == true && end["response_text"] == ""), "{ends:?}");
+    post_body(api, room, json!({"text": "!call end_round"})).await.expect_status(202);
+    assert_eq!(speakers(&finished(api, room).await).len(), 3, "one has ended the round");
+    let whisper = json!({"text": "!call whisper {\"text\": \"between us\"}", "mentions": [all[0]]});
+    post_body(api, room, whisper).await.expect_status(202);
+    let journal = finished(api, room).await;
+    let whispers = journal.iter().filter(|event| event.kind == EventType::Status && data(event)["status"] == "whisper");
+    assert_eq!(whispers.map(|event| data(event)["message"].clone()).collect::<Vec<_>>(), [json!("between us")]);
+    // An agent that is alone has none of these tools.
+    let alone = new_room(api, &all[..1], json!({})).await;
+    let posted = post_body(api, alone, json!({"text": "!call skip"})).await.expect_status(202);
+    let run = wait_for_end(api, runs_of(&posted)[0]).await;
+    assert!(!super::requests::message_of(api, &run).await.text.is_empty(), "it says that there is no such tool");
 }

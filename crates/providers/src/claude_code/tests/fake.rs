@@ -97,6 +97,7 @@ impl ClaudeHarness {
             skills: Vec::new(),
             mcp_servers: Vec::new(),
             host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
+            has_company: false,
         };
         let provider = Arc::new(ClaudeCodeProvider::new(config));
         Self { provider, workspace, alive, started: Mutex::new(started), _folder: folder }
@@ -119,6 +120,7 @@ impl ClaudeHarness {
             workspace,
             prompt: prompt.into(),
             attachments: Vec::new(),
+            later: crate::LaterMessages::default(),
             history,
             session: None,
             memory,

@@ -60,6 +60,7 @@ pub fn workspace(home: &Path) -> AgentWorkspace {
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
+        has_company: false,
     }
 }
 
@@ -220,6 +221,7 @@ impl CodexHarness {
             workspace: workspace.clone(),
             prompt: prompt.into(),
             attachments: Vec::new(),
+            later: crate::LaterMessages::default(),
             history: vec![crate::HistoryMessage::new(crate::HistoryAuthor::Person("ann".into()), "before")].into(),
             session,
             memory: crate::MemoryHandle::default(),

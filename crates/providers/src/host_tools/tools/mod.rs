@@ -4,12 +4,14 @@ mod ask_user;
 mod current_time;
 mod memory;
 mod read_attachment;
+mod room;
 mod skill;
 
 pub use ask_user::{ASK_USER, AskUser};
 pub use current_time::CurrentTime;
 pub use memory::Memory;
 pub use read_attachment::ReadAttachment;
+pub use room::{EndRound, Skip, Whisper};
 pub use skill::{LoadSkill, SKILL};
 
 use super::HostTool;
@@ -17,5 +19,14 @@ use std::sync::Arc;
 
 /// All of them, in the order in which agents see them.
 pub fn all() -> Vec<Arc<dyn HostTool>> {
-    vec![Arc::new(CurrentTime), Arc::new(AskUser), Arc::new(LoadSkill), Arc::new(Memory), Arc::new(ReadAttachment)]
+    vec![
+        Arc::new(CurrentTime),
+        Arc::new(AskUser),
+        Arc::new(LoadSkill),
+        Arc::new(Memory),
+        Arc::new(ReadAttachment),
+        Arc::new(Skip),
+        Arc::new(Whisper),
+        Arc::new(EndRound),
+    ]
 }
