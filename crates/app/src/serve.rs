@@ -35,6 +35,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use workbench::{
     process::{Launcher, Supervisor},
+    project_files::ProjectStorage,
     project_sandbox::SandboxLauncher,
 };
 
@@ -383,7 +384,7 @@ fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
         host_tools: provider_setup::host_tools()?,
         projects: engine::ProjectServices {
             per_workspace: config.limits.projects,
-            ceilings: config.projects.ceilings,
+            storage: Arc::new(ProjectStorage::new(config.projects.ceilings, config.projects.free_bytes)),
             sandboxes: Arc::new(MachineSandboxes::new(&config.keeper, &config.store.data_dir)),
         },
     })

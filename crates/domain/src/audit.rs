@@ -107,6 +107,7 @@ words! {
         Approval = "approval",
         BrowserSession = "browser_session",
         Budget = "budget",
+        File = "file",
         McpFile = "mcp_file",
         McpServer = "mcp_server",
         Memory = "memory",

@@ -61,7 +61,7 @@ impl SandboxChoice {
     }
 }
 
-/// What the commands of a project may reach outside of their own loopback. Nothing by default.
+/// What the programs of agents in the sandbox of a project may reach outside of their own loopback. Nothing by default.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkAccess {
@@ -144,7 +144,8 @@ impl fmt::Display for AllowedHost {
     }
 }
 
-/// Limits of one project. The server's are the ceiling; unset limits are the server's.
+/// Limits of one project. The server's are the ceiling; unset limits are the server's. `disk_bytes` and `files` hold for what
+/// people store through the API. `memory_bytes` and `processes` are checked and stored; no sandbox uses them yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProjectLimits {
@@ -156,11 +157,11 @@ pub struct ProjectLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub files: Option<u64>,
-    /// The maximum memory of all processes together. Needs a delegated cgroup, see `isolation.memory`.
+    /// The maximum memory of all processes in the sandbox together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub memory_bytes: Option<u64>,
-    /// The maximum number of processes and threads.
+    /// The maximum number of processes and threads in the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub processes: Option<u64>,

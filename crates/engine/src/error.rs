@@ -40,6 +40,14 @@ pub enum EngineError {
         .limit / 1_000_000
     )]
     StorageFull { limit: u64 },
+    /// The project or the disk is full; the text tells what to do.
+    #[error("{0}")]
+    ProjectFull(String),
+    #[error("the workspace sends or receives {limit} times already; try again when a transfer has ended")]
+    TooManyTransfers { limit: usize },
+    /// There is nothing at a path of a project.
+    #[error("{0}")]
+    NoSuchFile(String),
     #[error("{}", budget_message(.0))]
     BudgetExceeded(Box<BudgetStatus>),
     #[error("this Idempotency-Key was used for a different request; use a new key for a new request")]

@@ -13,22 +13,26 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use store::StoreError;
-use workbench::sandboxes::{NoSandboxes, Sandboxes};
+use workbench::{
+    project_files::ProjectStorage,
+    sandboxes::{NoSandboxes, Sandboxes},
+};
 
 /// What projects need of the server.
 #[derive(Debug, Clone)]
 pub struct ProjectServices {
     /// How many projects a workspace may have.
     pub per_workspace: usize,
-    /// The limits of a project, unless it has lower ones.
-    pub ceilings: ProjectCeilings,
+    /// Opens the folders of projects within their limits.
+    pub storage: Arc<ProjectStorage>,
     pub sandboxes: Arc<dyn Sandboxes>,
 }
 
 impl ProjectServices {
     /// For a server that runs no commands.
     pub fn without_sandboxes() -> Self {
-        Self { per_workspace: 100, ceilings: ProjectCeilings::default(), sandboxes: Arc::new(NoSandboxes) }
+        let storage = Arc::new(ProjectStorage::new(ProjectCeilings::default(), 0));
+        Self { per_workspace: 100, storage, sandboxes: Arc::new(NoSandboxes) }
     }
 }
 

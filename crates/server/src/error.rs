@@ -60,6 +60,7 @@ codes! {
     PositionReset = "position_reset", CONFLICT, "The position is not in this journal";
     Unprocessable = "unprocessable", UNPROCESSABLE_ENTITY, "The request cannot be processed";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
+    RangeNotSatisfiable = "range_not_satisfiable", RANGE_NOT_SATISFIABLE, "The file does not have this part";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "Too many runs are waiting";
@@ -177,7 +178,9 @@ impl From<engine::EngineError> for Problem {
             E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),
             E::QueueFull { .. } => Self::new(Code::QueueFull, error.to_string()),
             E::TooManyRooms { .. } => Self::new(Code::TooManyRooms, error.to_string()),
-            E::StorageFull { .. } => Self::new(Code::StorageFull, error.to_string()),
+            E::StorageFull { .. } | E::ProjectFull(_) => Self::new(Code::StorageFull, error.to_string()),
+            E::TooManyTransfers { .. } => Self::new(Code::TooManyRequests, error.to_string()),
+            E::NoSuchFile(detail) => Self::new(Code::NotFound, detail),
             E::BudgetExceeded(ref status) => Self::new(Code::BudgetExceeded, error.to_string())
                 .with("budget", status.budget.id.to_string())
                 .with("limit", status.budget.limit.as_dollars())

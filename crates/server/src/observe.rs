@@ -5,7 +5,7 @@ use crate::{
     App,
     auth::{client_address::ForwardingConflict, refusals, request_source::RequestSource},
     error::{Problem, log_cause},
-    http::uploads,
+    http::{project_files, uploads},
     listen::ConnectionAddrs,
     metrics,
     request_span::RequestSpan,
@@ -70,7 +70,11 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
 
     // A large upload takes longer; the upload handler has a deadline for each chunk.
-    let deadline = if route == uploads::PATH { uploads::DEADLINE } else { app.config.request_deadline };
+    let deadline = match route {
+        route if route == uploads::PATH => uploads::DEADLINE,
+        route if project_files::PATHS.contains(&route) => project_files::DEADLINE,
+        _ => app.config.request_deadline,
+    };
     let span = RequestSpan::begin(request.headers());
     // Unwinding is safe here: all shared state is behind locks and actors.
     let answer = AssertUnwindSafe(async {

@@ -34,9 +34,11 @@ use utoipa::{
 
 const ABOUT: &str = "Greenroom runs AI agents in rooms. Every event is stored before it is shown; a position in a \
                      room's journal resumes any stream without a gap. Errors are problem details (RFC 9457) with a \
-                     stable `code`. Every write accepts an `Idempotency-Key`, which makes it safe to retry.";
+                     stable `code`. A write that lists an `Idempotency-Key` is safe to retry with it.";
 
 const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
+/// Their writes take no key: a result is stored with its change, and theirs is on the disk.
+const WITHOUT_KEYS: &str = "project_files";
 const BEARER: &str = "bearer";
 const SESSION: &str = "session";
 
@@ -151,7 +153,8 @@ fn complete_operation(operation: &mut Operation, method: &Method, path: &str, po
             SecurityRequirement::new(BEARER, Vec::<String>::new()),
             SecurityRequirement::new(SESSION, Vec::<String>::new()),
         ]);
-        if !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        let takes_key = operation.tags.iter().flatten().all(|tag| tag != WITHOUT_KEYS);
+        if takes_key && !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             let key = Ref::new(format!("#/components/parameters/{IDEMPOTENCY_KEY}"));
             operation.parameters.get_or_insert_default().push(RefOr::Ref(key));
         }

@@ -193,6 +193,7 @@ pub struct SharesSection {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProjectsSection {
     pub ceilings: domain::project::ProjectCeilings,
+    pub free_bytes: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -341,6 +342,7 @@ impl AppConfig {
                     memory_bytes: from.integer("projects.memory_bytes", 64 << 20..=1_000_000_000_000)?,
                     processes: from.integer("projects.processes", 8..=1_000_000)?,
                 },
+                free_bytes: from.integer("projects.free_bytes", 0..=1_000_000_000_000_000)?,
             },
             runs: RunsSection {
                 concurrency: from.integer("runs.concurrency", 1..=10_000)?,

@@ -19,6 +19,7 @@ mod mcp_views;
 mod memories;
 mod post;
 mod post_plan;
+mod project_files;
 mod projects;
 mod rooms;
 mod signal;
@@ -49,6 +50,9 @@ pub use mcp_views::{
     McpServerView, McpStateView, McpStatusView, McpTestView, McpToolView,
 };
 pub use post::{NewPost, PostResult, RunRef};
+pub use project_files::{
+    IncomingFiles, OpenedProjectFile, ProjectEntryKind, ProjectEntryView, ProjectFolderView, StoredFile,
+};
 pub use projects::{IsolatedProject, NewProject, ProjectPatch};
 pub use rooms::{NewRoom, RoomPatch};
 pub use skill_training::{NewRating, ProposalSource};

@@ -167,7 +167,7 @@ impl Engine {
             let detail = format!("network.allow: at most {MAX_ALLOWED_HOSTS} hosts");
             return Err(EngineError::InvalidField { pointer: "/network/allow", detail });
         }
-        match self.config().projects.ceilings.first_unusable(&settings.limits) {
+        match self.config().projects.storage.ceilings().first_unusable(&settings.limits) {
             Some((limit, ceiling)) => {
                 let detail = format!("limits.{limit}: it must be at least 1, and at most {ceiling} on this server");
                 Err(EngineError::InvalidField { pointer: "/limits", detail })

@@ -4,6 +4,7 @@
 pub mod body;
 pub mod idempotency;
 pub mod json;
+pub mod multipart;
 pub mod params;
 
 pub use body::{BodyBytes, JsonBody, RawBody};

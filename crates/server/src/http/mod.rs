@@ -17,6 +17,7 @@ pub mod mcp_servers_live;
 pub mod mcp_trust;
 pub mod memories;
 pub mod messages;
+pub mod project_files;
 pub mod projects;
 pub mod providers;
 pub mod remembered_tools;
@@ -58,6 +59,7 @@ use store::IdempotentRequest;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     let for_files = RouteGuard { policy: Needs(Post), max_body_bytes: uploads::MAX_BYTES, is_counted: true };
+    let for_project_files = RouteGuard { max_body_bytes: project_files::MAX_BYTES, ..for_files };
     let builder = builder
         .add_health_check(routes!(health::healthz))
         .add_health_check(routes!(health::readyz))
@@ -90,6 +92,12 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Post), routes!(projects::create))
         .add(Needs(Read), routes!(projects::show))
         .add(Needs(Post), routes!(projects::change, projects::delete))
+        .add(Needs(Read), routes!(project_files::list))
+        .add_guarded(for_project_files, routes!(project_files::upload, project_files::delete))
+        .add(Needs(Read), routes!(project_files::read))
+        .add_guarded(for_project_files, routes!(project_files::write))
+        .add(Needs(Post), routes!(project_files::rename))
+        .add(Needs(Read), routes!(project_files::archive))
         .add(Needs(Read), routes!(rooms::list))
         .add(Needs(Post), routes!(rooms::create))
         .add(Needs(Read), routes!(rooms::show))

@@ -120,8 +120,8 @@ pub struct ProjectChange {
 
 /// Update a project
 ///
-/// Fields in the body are replaced, all others stay. A change of sandbox, network or limits stops the sandbox with
-/// everything that runs in it; the next command starts it with the new settings.
+/// Fields in the body are replaced, all others stay. A changed `network` holds for programs that are started afterwards, changed
+/// `disk_bytes` and `files` for the next file.
 #[utoipa::path(patch, path = "/api/projects/{id}", tag = "projects", params(("id" = ProjectId, Path)),
                request_body = ProjectChange, responses((status = 200, body = ProjectView)))]
 pub async fn change(

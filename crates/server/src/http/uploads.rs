@@ -167,15 +167,20 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<UploadId>) 
 }
 
 fn headers(upload: &Upload) -> Result<HeaderMap, Problem> {
-    let image = SAFE_IMAGES.into_iter().find(|kind| *kind == upload.media_type);
+    content_headers(upload.name.as_str(), &upload.media_type, upload.bytes)
+}
+
+/// The headers of untrusted content: only an image may be displayed.
+pub(super) fn content_headers(name: &str, media_type: &str, bytes: u64) -> Result<HeaderMap, Problem> {
+    let image = SAFE_IMAGES.into_iter().find(|kind| *kind == media_type);
     // With its own type, a script or stylesheet in an upload would count as one of this server.
     let kind = image.unwrap_or("application/octet-stream");
     let disposition = if image.is_some() { "inline" } else { "attachment" };
-    let name = utf8_percent_encode(upload.name.as_str(), ATTRIBUTE);
+    let name = utf8_percent_encode(name, ATTRIBUTE);
     let disposition = HeaderValue::try_from(format!("{disposition}; filename*=UTF-8''{name}"));
     Ok(HeaderMap::from_iter([
         (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
-        (header::CONTENT_LENGTH, HeaderValue::from(upload.bytes)),
+        (header::CONTENT_LENGTH, HeaderValue::from(bytes)),
         (header::CONTENT_DISPOSITION, disposition.map_err(Problem::internal)?),
         (
             header::CONTENT_SECURITY_POLICY,

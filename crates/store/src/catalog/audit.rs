@@ -193,6 +193,15 @@ macro_rules! select_audit {
 }
 
 impl Store {
+    /// Stores an entry for a change outside of the database.
+    pub async fn record_audit(&self, entry: AuditEntry) -> Result<()> {
+        let now = Timestamp::now();
+        writing!(self.database(), |transaction| {
+            store_audit!(transaction, entry, now);
+        });
+        Ok(())
+    }
+
     /// Returns the newest entries of a workspace, newest first.
     pub async fn audit_log(&self, owner: &Owner, limit: u32) -> Result<Vec<AuditRecord>> {
         self.filtered_audit_log(Some(owner), &AuditFilter { limit, ..AuditFilter::default() }).await

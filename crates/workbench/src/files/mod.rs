@@ -12,13 +12,15 @@
 //! All functions block. Start at `root`; `resolve` opens paths.
 
 mod listing;
+mod measure;
 mod partial_file;
 mod remove;
 mod resolve;
 mod root;
 
 pub use listing::{EntryKind, FolderEntry, FolderListing};
-pub use partial_file::PartialFile;
+pub use measure::TreeSize;
+pub use partial_file::{PartialFile, is_partial_name};
 pub use root::{OpenedEntry, Root, read_to_limit};
 
 use rustix::io::Errno;

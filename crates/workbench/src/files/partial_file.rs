@@ -12,6 +12,11 @@ use std::{
 /// No name that we give to a file otherwise begins like this.
 pub(super) const PARTIAL_PREFIX: &str = ".greenroom-partial-";
 
+/// Whether it is the name of something that is being written, or was when its server was killed.
+pub fn is_partial_name(name: &str) -> bool {
+    name.starts_with(PARTIAL_PREFIX)
+}
+
 /// A file that is being written, under a temporary name in the folder of its final name. Dropping it removes it.
 #[derive(Debug)]
 pub struct PartialFile {

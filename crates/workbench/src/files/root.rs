@@ -2,12 +2,13 @@
 
 use super::{
     FolderListing, PartialFile, RootError,
+    measure::{self, TreeSize},
     partial_file::PARTIAL_PREFIX,
     plain_names, remove,
     resolve::{Links, Resolver},
 };
 use rustix::{
-    fs::{Mode, OFlags, RenameFlags, mkdirat, renameat, renameat_with},
+    fs::{Mode, OFlags, RenameFlags, fstatvfs, mkdirat, renameat, renameat_with},
     io::Errno,
 };
 use std::{
@@ -159,6 +160,33 @@ impl Root {
         let (from, to) = (plain_names(from.as_ref())?, plain_names(to.as_ref())?);
         let ((from, old), (to, new)) = (self.parent(&from)?, self.parent(&to)?);
         Ok(renameat(from, old, to, new)?)
+    }
+
+    /// Renames an entry to a path where nothing is.
+    pub fn rename_new(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), RootError> {
+        let (from, to) = (plain_names(from.as_ref())?, plain_names(to.as_ref())?);
+        let ((from, old), (to, new)) = (self.parent(&from)?, self.parent(&to)?);
+        Ok(renameat_with(from, old, to, new, RenameFlags::NOREPLACE)?)
+    }
+
+    /// How much is beneath the folder. Stops counting at `limit` entries.
+    pub fn measure(&self, limit: u64) -> Result<TreeSize, RootError> {
+        measure::measure(&self.folder, limit)
+    }
+
+    /// The free space of the folder's disk.
+    pub fn free_bytes(&self) -> Result<u64, RootError> {
+        let disk = fstatvfs(&self.folder)?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    /// The folder itself, for its owner and permissions.
+    pub fn folder_file(&self) -> &File {
+        &self.folder
+    }
+
+    pub fn folder_metadata(&self) -> std::io::Result<Metadata> {
+        self.folder.metadata()
     }
 
     /// Exchanges two entries atomically. Some file systems cannot: [`std::io::ErrorKind::Unsupported`].

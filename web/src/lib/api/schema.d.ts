@@ -106,6 +106,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{id}/memories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List an agent's memories
+         * @description The notes that the agent has saved for itself, in all rooms, newest first. There are at most 1,000. Only agents on
+         *     model APIs save notes here; programs such as Claude Code have a memory of their own.
+         */
+        get: operations["memories_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{id}/memories/{memory_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete an agent's memory */
+        delete: operations["memories_delete"];
+        options?: never;
+        head?: never;
+        /** Update an agent's memory */
+        patch: operations["memories_change"];
+        trace?: never;
+    };
     "/api/agents/{id}/messages": {
         parameters: {
             query?: never;
@@ -627,10 +666,102 @@ export interface paths {
         head?: never;
         /**
          * Update a project
-         * @description Fields in the body are replaced, all others stay. A change of sandbox, network or limits stops the sandbox with
-         *     everything that runs in it; the next command starts it with the new settings.
+         * @description Fields in the body are replaced, all others stay. A changed `network` holds for programs that are started afterwards, changed
+         *     `disk_bytes` and `files` for the next file.
          */
         patch: operations["projects_change"];
+        trace?: never;
+    };
+    "/api/projects/{id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List files */
+        get: operations["project_files_list"];
+        put?: never;
+        /**
+         * Upload files
+         * @description The body is `multipart/form-data`; each part with a file name is stored in the folder `path`, which is created if it does not
+         *     exist: at most 200 at once. A file name may have folders, such as `docs/a.md`. Files are written while they arrive, and appear
+         *     or replace others when all have arrived: a request that fails or is cut off leaves no file.
+         */
+        post: operations["project_files_upload"];
+        /**
+         * Delete a file
+         * @description Or a folder with everything in it. A link is removed, not what it leads to.
+         */
+        delete: operations["project_files_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}/files/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a folder
+         * @description As a zip archive, which is packed while it is sent. Links are left out. An archive without an end is not complete: the folder
+         *     has more than 100000 files, or could not be read.
+         */
+        get: operations["project_files_archive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}/files/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a file
+         * @description Common image types are displayed by browsers, everything else is a download. With a range, 206 and that part.
+         */
+        get: operations["project_files_read"];
+        /**
+         * Write a file
+         * @description The body is the content. The file appears, or replaces the one at the path, when all of it has arrived.
+         */
+        put: operations["project_files_write"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}/files/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a file
+         * @description Or a folder.
+         */
+        post: operations["project_files_rename"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/providers": {
@@ -2258,7 +2389,7 @@ export interface components {
          * @description The stable error code for programs. A released code keeps its meaning and its status.
          * @enum {string}
          */
-        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "queue_full" | "too_many_streams" | "too_many_rooms" | "storage_full" | "budget_exceeded" | "internal" | "mcp_failed" | "unavailable";
+        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "too_many_requests" | "queue_full" | "too_many_streams" | "too_many_rooms" | "storage_full" | "budget_exceeded" | "internal" | "mcp_failed" | "unavailable";
         ContentDeltaData: {
             delta: string;
             /** @description The provider's id of this block, if the block may be retracted later. */
@@ -2477,8 +2608,16 @@ export interface components {
             executable: boolean;
             path: components["schemas"]["FilePath"];
         };
+        FileMove: {
+            from: string;
+            /** @description Its folders are created. There must be nothing at the path. */
+            to: string;
+        };
         /** @description A path beneath the skill's folder; it cannot lead out of it (invariant 18). */
         FilePath: string;
+        FileUploadResult: {
+            files: components["schemas"]["StoredFile"][];
+        };
         Finding: {
             level: components["schemas"]["Level"];
             message: string;
@@ -2959,6 +3098,23 @@ export interface components {
              */
             transparent: boolean;
         };
+        Memory: {
+            created_at: components["schemas"]["Timestamp"];
+            id: components["schemas"]["MemoryId"];
+            text: string;
+        };
+        /**
+         * Format: uuid
+         * @description A note that an agent keeps across rooms.
+         */
+        MemoryId: string;
+        MemoryList: {
+            memories: components["schemas"]["Memory"][];
+        };
+        MemoryPatch: {
+            /** @description The new text, at most 8 KB. */
+            text: string;
+        };
         /**
          * @description What naming agents in a message does.
          * @enum {string}
@@ -3066,7 +3222,7 @@ export interface components {
             room_name: string;
             workspace: string;
         };
-        /** @description What the commands of a project may reach outside of their own loopback. Nothing by default. */
+        /** @description What the programs of agents in the sandbox of a project may reach outside of their own loopback. Nothing by default. */
         NetworkAccess: {
             /**
              * @description Names of hosts, such as `pypi.org`, or `*.example.com` for all names below one.
@@ -3240,6 +3396,27 @@ export interface components {
             network?: components["schemas"]["NetworkAccess"] | null;
             sandbox?: components["schemas"]["SandboxChoice"] | null;
         };
+        /** @enum {string} */
+        ProjectEntryKind: "file" | "folder" | "link" | "special";
+        ProjectEntryView: {
+            /**
+             * Format: int64
+             * @description The size of a file.
+             */
+            bytes: number;
+            kind: components["schemas"]["ProjectEntryKind"];
+            modified_at: components["schemas"]["Timestamp"];
+            name: string;
+        };
+        /** @description A folder of a project. */
+        ProjectFolderView: {
+            /** @description Folders first, then by name. */
+            entries: components["schemas"]["ProjectEntryView"][];
+            /** @description Relative to the project's folder; empty for that folder itself. */
+            path: string;
+            /** @description Whether there are more than the 5000 that are listed. */
+            truncated: boolean;
+        };
         /** Format: uuid */
         ProjectId: string;
         /** @description What the sandbox of a project enforces. */
@@ -3260,7 +3437,10 @@ export interface components {
             /** @description What is not enforced, in sentences for people. */
             warnings: string[];
         };
-        /** @description Limits of one project. The server's are the ceiling; unset limits are the server's. */
+        /**
+         * @description Limits of one project. The server's are the ceiling; unset limits are the server's. `disk_bytes` and `files` hold for what
+         *     people store through the API. `memory_bytes` and `processes` are checked and stored; no sandbox uses them yet.
+         */
         ProjectLimits: {
             /**
              * Format: int64
@@ -3276,13 +3456,13 @@ export interface components {
             files: number | null;
             /**
              * Format: int64
-             * @description The maximum memory of all processes together. Needs a delegated cgroup, see `isolation.memory`.
+             * @description The maximum memory of all processes in the sandbox together.
              * @default null
              */
             memory_bytes: number | null;
             /**
              * Format: int64
-             * @description The maximum number of processes and threads.
+             * @description The maximum number of processes and threads in the sandbox.
              * @default null
              */
             processes: number | null;
@@ -4123,6 +4303,14 @@ export interface components {
         };
         StoppedRuns: {
             runs: components["schemas"]["Stopped"][];
+        };
+        /** @description A file that was stored. */
+        StoredFile: {
+            /** Format: int64 */
+            bytes: number;
+            /** @description Whether there was no file at the path before. */
+            is_new: boolean;
+            path: string;
         };
         StrapiAgent: {
             /** @description Tools that need no approval. */
@@ -5285,6 +5473,221 @@ export interface operations {
             };
             /** @description Nothing with this id exists */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    memories_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["AgentId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryList"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    memories_delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["AgentId"];
+                memory_id: components["schemas"]["MemoryId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    memories_change: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["AgentId"];
+                memory_id: components["schemas"]["MemoryId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemoryPatch"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7763,6 +8166,634 @@ export interface operations {
             };
             /** @description Nothing with this id exists */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    project_files_list: {
+        parameters: {
+            query?: {
+                /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
+                path?: string;
+            };
+            header?: never;
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectFolderView"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    project_files_upload: {
+        parameters: {
+            query?: {
+                /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
+                path?: string;
+            };
+            header?: never;
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": number[];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileUploadResult"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A folder is at the path of a file */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not multipart/form-data */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A link or a file is in the way */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The project or the disk is full */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    project_files_delete: {
+        parameters: {
+            query: {
+                /** @description A path in the project, such as `src/main.py`. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    project_files_archive: {
+        parameters: {
+            query?: {
+                /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
+                path?: string;
+            };
+            header?: never;
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": number[];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    project_files_read: {
+        parameters: {
+            query: {
+                /** @description A path in the project, such as `src/main.py`. */
+                path: string;
+                /** @description The first and the last byte, such as `0-1023`, as in the header `Range: bytes=0-1023`. */
+                range?: string;
+            };
+            header?: never;
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description A part of the file */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The file does not have this part */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The path is not a file, or leads through a link */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    project_files_write: {
+        parameters: {
+            query: {
+                /** @description A path in the project, such as `src/main.py`. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The project or the disk is full */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    project_files_rename: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FileMove"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something is at the new path */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

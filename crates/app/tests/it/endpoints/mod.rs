@@ -67,6 +67,7 @@ mod mcp_tools;
 mod mentions;
 mod openapi;
 mod paused;
+mod project_files;
 mod projects;
 mod providers;
 mod readme;

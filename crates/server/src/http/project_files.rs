@@ -1,0 +1,333 @@
+//! The files of a project: listed, read, stored, moved, removed, and as archives. Their content is untrusted, and is
+//! returned as uploads are: as a download.
+
+use crate::{
+    App,
+    auth::Caller,
+    error::{Code, Problem, ProblemSchema},
+    extract::{
+        Id, JsonBody, QueryParams, body,
+        multipart::{self, MultipartBody},
+    },
+    http::uploads::content_headers,
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use domain::{actor::Actor, ids::ProjectId};
+use engine::commands::{IncomingFiles, ProjectFolderView, StoredFile};
+use futures_util::{Stream, StreamExt as _};
+use serde::{Deserialize, Serialize};
+use std::{io::SeekFrom, ops::Range, time::Duration};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncSeekExt as _},
+    time::timeout,
+};
+use tokio_util::io::ReaderStream;
+
+pub const PATHS: [&str; 2] = ["/api/projects/{id}/files", "/api/projects/{id}/files/content"];
+/// The quota of the project ends an upload long before.
+pub const MAX_BYTES: usize = 1 << 40;
+/// Time for a complete upload.
+pub const DEADLINE: Duration = Duration::from_secs(4 * 3600);
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct FilePathParams {
+    /// A path in the project, such as `src/main.py`; without it, the project's folder.
+    #[serde(default)]
+    path: String,
+}
+
+/// List files
+#[utoipa::path(get, path = "/api/projects/{id}/files", tag = "project_files",
+               params(("id" = ProjectId, Path), FilePathParams),
+               responses((status = 200, body = ProjectFolderView)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ProjectId>,
+    QueryParams(FilePathParams { path }): QueryParams<FilePathParams>,
+) -> Result<Json<ProjectFolderView>, Problem> {
+    Ok(Json(app.engine.list_project_files(&caller, id, &path).await?))
+}
+
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct FileUploadResult {
+    files: Vec<StoredFile>,
+}
+
+/// Upload files
+///
+/// The body is `multipart/form-data`; each part with a file name is stored in the folder `path`, which is created if it does not
+/// exist: at most 200 at once. A file name may have folders, such as `docs/a.md`. Files are written while they arrive, and appear
+/// or replace others when all have arrived: a request that fails or is cut off leaves no file.
+#[utoipa::path(post, path = "/api/projects/{id}/files", tag = "project_files",
+               params(("id" = ProjectId, Path), FilePathParams),
+               request_body(content = Vec<u8>, content_type = "multipart/form-data"),
+               responses((status = 201, body = FileUploadResult),
+                         (status = 409, description = "A folder is at the path of a file",
+                          content_type = "application/problem+json", body = ProblemSchema),
+                         (status = 415, description = "The body is not multipart/form-data",
+                          content_type = "application/problem+json", body = ProblemSchema),
+                         (status = 422, description = "A link or a file is in the way",
+                          content_type = "application/problem+json", body = ProblemSchema),
+                         (status = 507, description = "The project or the disk is full",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
+pub async fn upload(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ProjectId>,
+    QueryParams(FilePathParams { path }): QueryParams<FilePathParams>,
+    request: Request,
+) -> Result<(StatusCode, Json<FileUploadResult>), Problem> {
+    let mut parts = MultipartBody::of(request)?;
+    let stored = store(&app, &caller, id, &path, &mut parts).await;
+    if stored.is_err() {
+        parts.discard().await;
+    }
+    Ok((StatusCode::CREATED, Json(stored?)))
+}
+
+async fn store(
+    app: &App,
+    actor: &Actor,
+    id: ProjectId,
+    folder: &str,
+    parts: &mut MultipartBody,
+) -> Result<FileUploadResult, Problem> {
+    let mut incoming = app.engine.begin_project_files(actor, id).await?;
+    while let Some(mut file) = parts.next_file().await? {
+        incoming.start(folder, &file.name).await?;
+        while let Some(piece) = file.next_piece().await? {
+            incoming.write(piece).await?;
+        }
+    }
+    Ok(FileUploadResult { files: incoming.finish().await? })
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct FileContentParams {
+    /// A path in the project, such as `src/main.py`.
+    path: String,
+    /// The first and the last byte, such as `0-1023`, as in the header `Range: bytes=0-1023`.
+    #[serde(default)]
+    range: Option<String>,
+}
+
+/// Read a file
+///
+/// Common image types are displayed by browsers, everything else is a download. With a range, 206 and that part.
+#[utoipa::path(get, path = "/api/projects/{id}/files/content", tag = "project_files",
+               params(("id" = ProjectId, Path), FileContentParams),
+               responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>),
+                         (status = 206, description = "A part of the file", content_type = "application/octet-stream",
+                          body = Vec<u8>),
+                         (status = 416, description = "The file does not have this part",
+                          content_type = "application/problem+json", body = ProblemSchema),
+                         (status = 422, description = "The path is not a file, or leads through a link",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
+pub async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ProjectId>,
+    QueryParams(FileContentParams { path, range }): QueryParams<FileContentParams>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let opened = app.engine.open_project_file(&caller, id, &path).await?;
+    // Several ranges at once are not supported; such a header is ignored.
+    let asked = headers.get(header::RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
+    let asked = asked.filter(|ranges| !ranges.contains(','));
+    let range = match range.as_deref().or(asked) {
+        None => None,
+        Some(text) => match parse_range(text, opened.bytes) {
+            Ok(range) => Some(range),
+            Err(()) => return Err(unsatisfiable(opened.bytes)?),
+        },
+    };
+    let mut file = tokio::fs::File::from_std(opened.file);
+    let part = range.clone().unwrap_or(0..opened.bytes);
+    file.seek(SeekFrom::Start(part.start)).await.map_err(Problem::internal)?;
+    let mut headers = content_headers(&opened.name, image_type(&opened.name), part.end - part.start)?;
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    let status = match range {
+        None => StatusCode::OK,
+        Some(range) => {
+            let value = format!("bytes {}-{}/{}", range.start, range.end.saturating_sub(1), opened.bytes);
+            headers.insert(header::CONTENT_RANGE, HeaderValue::try_from(value).map_err(Problem::internal)?);
+            StatusCode::PARTIAL_CONTENT
+        }
+    };
+    let content = Body::from_stream(ReaderStream::new(file.take(part.end - part.start)));
+    Ok((status, headers, content).into_response())
+}
+
+fn unsatisfiable(bytes: u64) -> Result<Problem, Problem> {
+    let detail = format!("range: the file has {bytes} bytes; ask for a part of them");
+    let value = HeaderValue::try_from(format!("bytes */{bytes}")).map_err(Problem::internal)?;
+    Ok(Problem::new(Code::RangeNotSatisfiable, detail).header(header::CONTENT_RANGE, value))
+}
+
+/// `0-99`, `100-` or `-50`.
+fn parse_range(text: &str, bytes: u64) -> Result<Range<u64>, ()> {
+    let (first, last) = text.trim().split_once('-').ok_or(())?;
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| ());
+    let range = match (first.trim(), last.trim()) {
+        ("", last) => bytes.saturating_sub(number(last)?)..bytes,
+        (first, "") => number(first)?..bytes,
+        (first, last) => number(first)?..number(last)?.saturating_add(1).min(bytes),
+    };
+    if range.start < range.end { Ok(range) } else { Err(()) }
+}
+
+/// By the end of a name, for images that browsers may display.
+fn image_type(name: &str) -> &'static str {
+    match name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "avif" => "image/avif",
+        _ => "application/octet-stream",
+    }
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct FileTargetParams {
+    /// A path in the project, such as `src/main.py`.
+    path: String,
+}
+
+/// Write a file
+///
+/// The body is the content. The file appears, or replaces the one at the path, when all of it has arrived.
+#[utoipa::path(put, path = "/api/projects/{id}/files/content", tag = "project_files",
+               params(("id" = ProjectId, Path), FileTargetParams),
+               request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+               responses((status = 200, body = StoredFile),
+                         (status = 507, description = "The project or the disk is full",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
+pub async fn write(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ProjectId>,
+    QueryParams(FileTargetParams { path }): QueryParams<FileTargetParams>,
+    request: Request,
+) -> Result<Json<StoredFile>, Problem> {
+    let mut pieces = request.into_body().into_data_stream();
+    let stored = async {
+        let mut incoming = app.engine.begin_project_files(&caller, id).await?;
+        incoming.start("", &path).await?;
+        receive(&mut pieces, &mut incoming).await?;
+        Ok::<_, Problem>(incoming.finish().await?)
+    };
+    let stored = stored.await;
+    if stored.is_err() {
+        body::discard(pieces).await;
+    }
+    let mut stored = stored?;
+    stored.pop().map(Json).ok_or_else(|| Problem::internal("a file was stored without a result"))
+}
+
+async fn receive(
+    mut pieces: impl Stream<Item = Result<Bytes, axum::Error>> + Unpin,
+    incoming: &mut IncomingFiles,
+) -> Result<(), Problem> {
+    while let Some(piece) =
+        timeout(multipart::PIECE_DEADLINE, pieces.next()).await.map_err(|_| multipart::too_slow())?
+    {
+        let piece = piece.map_err(|_| Problem::invalid("The file ended before it was complete; send it again."))?;
+        incoming.write(piece).await?;
+    }
+    Ok(())
+}
+
+/// Delete a file
+///
+/// Or a folder with everything in it. A link is removed, not what it leads to.
+#[utoipa::path(delete, path = "/api/projects/{id}/files", tag = "project_files",
+               params(("id" = ProjectId, Path), FileTargetParams), responses((status = 204)))]
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ProjectId>,
+    QueryParams(FileTargetParams { path }): QueryParams<FileTargetParams>,
+) -> Result<StatusCode, Problem> {
+    app.engine.delete_project_file(&caller, id, &path).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileMove {
+    from: String,
+    /// Its folders are created. There must be nothing at the path.
+    to: String,
+}
+
+/// Move a file
+///
+/// Or a folder.
+#[utoipa::path(post, path = "/api/projects/{id}/files/move", tag = "project_files", params(("id" = ProjectId, Path)),
+               request_body = FileMove,
+               responses((status = 204),
+                         (status = 409, description = "Something is at the new path",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
+pub async fn rename(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ProjectId>,
+    JsonBody(FileMove { from, to }, _): JsonBody<FileMove>,
+) -> Result<StatusCode, Problem> {
+    app.engine.move_project_file(&caller, id, &from, &to).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Download a folder
+///
+/// As a zip archive, which is packed while it is sent. Links are left out. An archive without an end is not complete: the folder
+/// has more than 100000 files, or could not be read.
+#[utoipa::path(get, path = "/api/projects/{id}/files/archive", tag = "project_files",
+               params(("id" = ProjectId, Path), FilePathParams),
+               responses((status = 200, content_type = "application/zip", body = Vec<u8>)))]
+pub async fn archive(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ProjectId>,
+    QueryParams(FilePathParams { path }): QueryParams<FilePathParams>,
+) -> Result<Response, Problem> {
+    let mut pieces = app.engine.pack_project_folder(&caller, id, &path).await?;
+    let name = path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("project");
+    let mut headers = content_headers(&format!("{name}.zip"), "application/octet-stream", 0)?;
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/zip"));
+    let stream = futures_util::stream::poll_fn(move |context| pieces.poll_recv(context));
+    Ok((headers, Body::from_stream(stream)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_range;
+
+    #[test]
+    fn a_range_is_a_part_of_the_file() {
+        for (text, range) in
+            [("0-99", 0..100), ("90-200", 90..100), ("50-", 50..100), ("-10", 90..100), ("-500", 0..100)]
+        {
+            assert_eq!(parse_range(text, 100), Ok(range), "{text}");
+        }
+        for bad in ["", "5", "100-", "9-3", "a-b", "0-1,5-6", "--1"] {
+            assert!(parse_range(bad, 100).is_err(), "{bad}");
+        }
+    }
+}
