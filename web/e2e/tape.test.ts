@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
-import { inspect } from './harness/forms'
+import { forms, inspect } from './harness/forms'
 import { stageForTests } from './harness/stage-for-tests'
 
 const stage = stageForTests()
 
-it.each(['light', 'dark', 'phone'] as const)('who is next is shown, paused and skipped, in the form %s', async (form) => {
+it.each(['light', 'dark'] as const)('who is next is shown, paused and skipped, in the form %s', async (form) => {
   const made = await Promise.all(['Ada', 'Bob', 'Cyd'].map((name) => stage.server.api<{ id: string }>('/agents', { name: `${name} ${form}`, provider: 'scripted' })))
   const { id } = await stage.server.api<{ id: string }>('/rooms', { name: `Team ${form}`, agents: made.map((agent) => agent.id) })
-  const page = await stage.page(`/rooms/${id}`)
+  const page = await stage.page(`/rooms/${id}`, forms[form])
   await page.getByRole('button', { name: 'Members', exact: true }).click()
   const members = page.getByRole('complementary', { name: 'Members' })
   await members.getByLabel('Who answers a message').selectOption({ label: 'Debate' })

@@ -11,7 +11,9 @@ use crate::{
 };
 use domain::{
     event::EventBody,
+    fold::Answer,
     ids::{RoomId, RunId},
+    message::Part,
     room::Room,
     run::{Run, RunStatus},
 };
@@ -100,10 +102,7 @@ impl TestServer {
         settings: Vec<(String, String)>,
         environment: Vec<(String, String)>,
     ) -> Self {
-        let mut config = config(&database, &settings);
-        for (name, value) in &environment {
-            config.environment = config.environment.with(name, value);
-        }
+        let config = config_in_environment(&database, &settings, &environment);
         let running = within("the server to start", RunningServer::start(&config)).await.expect("the server starts");
         let api = operator_of(&running);
         Self { running: Some(running), database: Some(database), api, settings, environment }
@@ -217,6 +216,14 @@ pub fn operator_of(running: &RunningServer) -> TestClient {
 
 /// The configuration of a server on this database, on any free port of this machine.
 pub fn config(database: &TestDatabase, settings: &[(String, String)]) -> AppConfig {
+    config_in_environment(database, settings, &[])
+}
+
+fn config_in_environment(
+    database: &TestDatabase,
+    settings: &[(String, String)],
+    environment: &[(String, String)],
+) -> AppConfig {
     let backend = match database.backend() {
         Backend::Sqlite { file } => format!("sqlite://{}", file.display()),
         Backend::Postgres { url } => url,
@@ -234,7 +241,9 @@ pub fn config(database: &TestDatabase, settings: &[(String, String)]) -> AppConf
     let settings = [("sandbox.agents".to_owned(), "none".to_owned())].into_iter().chain(settings.iter().cloned());
     let settings: Vec<(String, String)> = settings.collect();
     // A nonexistent folder, so that no configuration file interferes.
-    let config = AppConfig::load_from(&flags, settings.iter().map(variable), Path::new("/nowhere"));
+    let variables = environment.iter().map(|(name, value)| (name.into(), value.into()));
+    let variables = variables.chain(settings.iter().map(variable));
+    let config = AppConfig::load_from(&flags, variables, Path::new("/nowhere"));
     let own_program = crate::programs::greenroom();
     AppConfig { keeper: own_program.clone(), own_program, ..config.expect("a configuration") }
 }
@@ -242,13 +251,29 @@ pub fn config(database: &TestDatabase, settings: &[(String, String)]) -> AppConf
 /// Asserts the invariants of a complete journal: seqs are 1, 2, 3 …; each run has one end, which is its last event; the
 /// text of `stream_end` equals the deltas.
 pub fn assert_journal_valid(journal: &[SeenEvent]) {
+    assert_journal(journal, Answer::texts);
+}
+
+/// The same for a journal that an earlier version wrote, which put no paragraph between the texts before and after a tool call.
+pub fn assert_old_journal_valid(journal: &[SeenEvent]) {
+    let without_paragraphs = |answer: &Answer| {
+        let texts = answer.parts.iter().filter_map(|part| match part {
+            Part::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        (texts.collect(), answer.texts().1)
+    };
+    assert_journal(journal, without_paragraphs);
+}
+
+fn assert_journal(journal: &[SeenEvent], texts: impl Fn(&Answer) -> (String, String)) {
     let mut ids = BTreeSet::new();
     let mut runs: BTreeMap<RunId, RunEvents> = BTreeMap::new();
     for (event, seq) in journal.iter().zip(1..) {
         assert_eq!(event.seq, seq, "seqs must be 1, 2, 3 …");
         assert!(ids.insert(event.id), "event {} is in the journal twice", event.id);
         if let Some(run) = event.run_id {
-            runs.entry(run).or_default().add(event);
+            runs.entry(run).or_default().add(event, &texts);
         }
     }
     for (run, events) in runs {
@@ -263,11 +288,11 @@ struct RunEvents {
     ended: bool,
     streams: u32,
     closed: u32,
-    answer: domain::fold::Answer,
+    answer: Answer,
 }
 
 impl RunEvents {
-    fn add(&mut self, event: &SeenEvent) {
+    fn add(&mut self, event: &SeenEvent, texts: impl Fn(&Answer) -> (String, String)) {
         assert!(!self.ended, "{} is after the end of its run", event.json);
         let body = event.body().expect("a body");
         self.ended = event.kind.ends_a_run();
@@ -275,7 +300,7 @@ impl RunEvents {
             EventBody::StreamStart(_) => self.streams += 1,
             EventBody::StreamEnd(end) => {
                 self.closed += 1;
-                let (text, thinking) = self.answer.texts();
+                let (text, thinking) = texts(&self.answer);
                 assert_eq!((&end.response_text, &end.thinking_text), (&text, &thinking), "{}", event.json);
             }
             _ => {}

@@ -7,6 +7,8 @@ const titles: Record<string, string> = {
   gemini: 'Gemini CLI',
   anthropic: 'Anthropic API',
   openai: 'OpenAI API',
+  openai_responses: 'OpenAI Responses API',
+  google: 'Gemini API',
   opencode: 'OpenCode',
   copilot: 'Copilot CLI',
   cursor: 'Cursor',
@@ -48,9 +50,11 @@ export function firstChoice(providers: readonly Provider[]): string {
   return inOrder(providers).find(isReady)?.name ?? 'scripted'
 }
 
+const apis = ['anthropic', 'openai', 'openai_responses', 'google']
+
 /** A model API, which needs a key; all others are programs. */
 export function isApi({ name }: Pick<Provider, 'name'>): boolean {
-  return name === 'anthropic' || name === 'openai'
+  return apis.includes(name)
 }
 
 export function versionOf({ inspection }: Provider): string | null {

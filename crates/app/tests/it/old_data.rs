@@ -18,7 +18,7 @@ use std::{fs, path::Path, process::Command, str::FromStr, time::Duration};
 use tempfile::TempDir;
 use testkit::{
     client::{ServerLaunch, TestClient, TestServerProcess},
-    server::assert_journal_valid,
+    server::assert_old_journal_valid,
 };
 
 const STOP: Duration = Duration::from_secs(30);
@@ -116,7 +116,7 @@ async fn a_data_folder_of_b326654_opens_and_goes_on() {
         assert_eq!(left["runs"], json!([]));
     }
     for room in rooms {
-        assert_journal_valid(&journal(&api, id(&room["room"]["id"])).await);
+        assert_old_journal_valid(&journal(&api, id(&room["room"]["id"])).await);
         assert_room_answers(&api, room).await;
     }
     assert!(server.terminate(STOP).await.unwrap().success());
@@ -136,7 +136,7 @@ async fn assert_accounts_are_kept(api: &TestClient, manifest: &Value) {
     assert_eq!(ids, [&manifest["other_room"]]);
     let room: RoomId = id(&manifest["other_room"]);
     get(api, &format!("/api/rooms/{room}")).await.expect_problem(404, "not_found");
-    assert_journal_valid(&journal(&other, room).await);
+    assert_old_journal_valid(&journal(&other, room).await);
     assert_eq!(post_and_wait(&other, room, "!count 3").await.status, RunStatus::Completed);
 
     let agents = get(api, "/api/agents").await.expect_status(200);
@@ -197,7 +197,7 @@ async fn assert_room_is_kept(api: &TestClient, old: &Value) {
     assert_kept(&found, &expected);
 
     let (events, old_events) = (journal(api, room).await, list(&old["events"]));
-    assert_journal_valid(&events);
+    assert_old_journal_valid(&events);
     assert_eq!((&found["head"], &old["head"]), (&json!(events.len()), &json!(old_events.len())));
     assert!(events.len() >= old_events.len(), "events are lost");
     for (event, old) in events.iter().zip(old_events) {

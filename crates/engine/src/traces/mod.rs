@@ -39,9 +39,9 @@ pub struct TraceSampling {
 
 impl TraceSampling {
     fn records(&self, trace_id: [u8; 16]) -> bool {
-        let [.., a, b, c, d, e, f, g, h] = trace_id;
-        // Of the random half of an id, 56 bits are compared, as other implementations do.
-        let random = u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 8;
+        let [.., a, b, c, d, e, f, g] = trace_id;
+        // The last 56 bits are compared, as other implementations do. They are random in our ids; the bits before are not.
+        let random = u64::from_be_bytes([0, a, b, c, d, e, f, g]);
         (random as f64) < self.ratio * (1_u64 << 56) as f64
     }
 }

@@ -112,12 +112,14 @@ async fn a_handed_over_run_equals_a_queued_run(database: TestDatabase) {
             harness.start().await;
         }
         let turn = harness.turn().await;
-        assert_eq!((turn.request.run_id, turn.request.agent()), (posted.runs[0].id, &bob));
+        assert_eq!((turn.request.run_id, turn.agent()), (posted.runs[0].id, bob.id));
         assert!(
             turn.session_to_resume().missed.is_empty(),
             "the session knows all messages from before the run was queued"
         );
-        seen.push((turn.request.prompt.clone(), turn.request.workspace.folder.clone()));
+        let agent = turn.request.agent().clone();
+        assert!(agent.spec.system_prompt.as_deref().is_some_and(|prompt| prompt.starts_with("You are Bob,")));
+        seen.push((turn.request.prompt.clone(), agent, turn.request.workspace.folder.clone()));
         turn.answer("s", "hi").await;
         assert_eq!(harness.ended(posted.runs[0].id).await.message_id, posted.message.id);
     }

@@ -39,7 +39,7 @@ pub struct MemoryPatch {
 ///
 /// The notes that the agent has saved for itself, in all rooms, newest first. There are at most 1,000. Only agents on
 /// model APIs save notes here; programs such as Claude Code have a memory of their own.
-#[utoipa::path(get, path = "/api/agents/{id}/memories", tag = "agents", params(("id" = AgentId, Path)),
+#[utoipa::path(get, path = "/api/agents/{id}/memories", tag = "memories", params(("id" = AgentId, Path)),
                responses((status = 200, body = MemoryList)))]
 pub async fn list(State(app): State<App>, caller: Caller, Id(agent): Id<AgentId>) -> Result<Json<MemoryList>, Problem> {
     let view = |MemoryRecord { id, text, created_at }| MemoryView { id, text, created_at };
@@ -48,7 +48,7 @@ pub async fn list(State(app): State<App>, caller: Caller, Id(agent): Id<AgentId>
 }
 
 /// Update an agent's memory
-#[utoipa::path(patch, path = "/api/agents/{id}/memories/{memory_id}", tag = "agents", request_body = MemoryPatch,
+#[utoipa::path(patch, path = "/api/agents/{id}/memories/{memory_id}", tag = "memories", request_body = MemoryPatch,
                params(("id" = AgentId, Path), ("memory_id" = MemoryId, Path)), responses((status = 204)))]
 pub async fn change(
     State(app): State<App>,
@@ -64,7 +64,7 @@ pub async fn change(
 }
 
 /// Delete an agent's memory
-#[utoipa::path(delete, path = "/api/agents/{id}/memories/{memory_id}", tag = "agents",
+#[utoipa::path(delete, path = "/api/agents/{id}/memories/{memory_id}", tag = "memories",
                params(("id" = AgentId, Path), ("memory_id" = MemoryId, Path)), responses((status = 204)))]
 pub async fn delete(
     State(app): State<App>,

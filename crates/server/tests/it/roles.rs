@@ -7,10 +7,12 @@ use axum::{
 };
 use domain::{
     actor::Credential,
-    ids::{AgentId, ApprovalId, BudgetId, ProposalId, RoomId, RunId, TokenId, UploadId},
+    ids::{AgentId, ApprovalId, BudgetId, MemoryId, ProjectId, ProposalId, RoomId, RunId, TokenId, UploadId},
     name::Name,
     permission::{Permission, Role},
+    project::{Project, ProjectSettings},
     scope::Scopes,
+    time::Timestamp,
 };
 use serde_json::{Value, json};
 use server::{
@@ -43,6 +45,8 @@ struct Objects {
     mcp_server: String,
     token: String,
     budget: String,
+    memory: String,
+    project: String,
 }
 
 impl Objects {
@@ -57,11 +61,13 @@ impl Objects {
             mcp_server: "unknown".into(),
             token: TokenId::generate().to_string(),
             budget: BudgetId::generate().to_string(),
+            memory: MemoryId::generate().to_string(),
+            project: ProjectId::generate().to_string(),
         }
     }
 
     /// The path of a route with the ids of these objects.
-    fn path(&self, template: &str) -> String {
+    fn path(&self, template: &str, deletes: bool) -> String {
         let id = match template.split('/').nth(2) {
             Some("agents" | "execute") => &self.agent,
             Some("rooms" | "chat" | "threads") => &self.room,
@@ -69,6 +75,7 @@ impl Objects {
             Some("uploads") => &self.upload,
             Some("tokens") => &self.token,
             Some("budgets") => &self.budget,
+            Some("projects") => &self.project,
             Some("skills") => &self.proposal,
             Some("strapi") if template.starts_with("/api/strapi/skills") => &self.skill,
             _ => &self.agent,
@@ -80,11 +87,14 @@ impl Objects {
             .replace("{agent}", &self.agent)
             .replace("{stream}", &self.run)
             .replace("{approval}", &ApprovalId::generate().to_string())
+            .replace("{memory_id}", &self.memory)
             .replace("{version}", "1")
             .replace("{path}", "notes.md");
         match template {
             "/api/uploads" => format!("{path}?name=notes.txt"),
             "/api/rooms/{id}/remembered/{agent}" => format!("{path}?tool=Bash"),
+            "/api/projects/{id}/files" if deletes => format!("{path}?path=notes.md"),
+            "/api/projects/{id}/files/content" => format!("{path}?path=notes.md"),
             _ => path,
         }
     }
@@ -110,9 +120,13 @@ impl RoleServer {
             .method(method.clone())
             .uri(path)
             .header(header::HOST, "127.0.0.1:7878")
-            .header(header::AUTHORIZATION, format!("Bearer {token}"))
-            .header(header::CONTENT_TYPE, "application/json");
-        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+            .header(header::AUTHORIZATION, format!("Bearer {token}"));
+        let (kind, body) = match body {
+            Some(Value::String(parts)) if parts.starts_with("--x") => ("multipart/form-data; boundary=x", parts.into()),
+            Some(body) => ("application/json", Body::from(body.to_string())),
+            None => ("application/json", Body::empty()),
+        };
+        let request = request.header(header::CONTENT_TYPE, kind);
         let mut request = request.body(body).unwrap();
         let local = ([127, 0, 0, 1], 7878).into();
         request.extensions_mut().insert(ConnectionAddrs { remote: ([127, 0, 0, 1], 5000).into(), local });
@@ -140,6 +154,28 @@ impl RoleServer {
         self.store.add_token(&creator, &token, None).await.unwrap().0.to_string()
     }
 
+    /// Needs no sandbox, unlike the route.
+    async fn create_project(&self, workspace: &str) -> String {
+        let now = Timestamp::default();
+        let project = Project {
+            id: ProjectId::generate(),
+            name: Name::parse("a project").unwrap(),
+            folder: None,
+            settings: ProjectSettings::default(),
+            created_at: now,
+            updated_at: now,
+        };
+        let creator = member(workspace, Role::Owner, Credential::LocalKey);
+        self.store.create_project(&creator, &project, usize::MAX, None).await.unwrap();
+        project.id.to_string()
+    }
+
+    async fn create_memory(&self, workspace: &str, agent: &str) -> String {
+        let (creator, agent) = (member(workspace, Role::Owner, Credential::LocalKey), agent.parse().unwrap());
+        assert!(self.store.save_memory(&creator, agent, "likes tea").await.unwrap());
+        self.store.memories(&creator.workspace, agent).await.unwrap()[0].id.to_string()
+    }
+
     /// Creates one object of each kind.
     async fn create(&self, workspace: &str) -> Objects {
         let token = token_of(workspace, Role::Owner);
@@ -160,7 +196,13 @@ impl RoleServer {
         let proposals = format!("/api/skills/{skill}/training/proposals");
         let mcp_server = unique.clone();
         create("/api/mcp-servers", json!({"name": mcp_server, "url": "http://127.0.0.1:1/", "disabled": true})).await;
+        let project = self.create_project(workspace).await;
+        let file = format!("/api/projects/{project}/files/content?path=notes.md");
+        let written = self.send(&token, &Method::PUT, &file, Some(json!("x"))).await;
+        assert!(matches!(written.status, 200..=204), "{}", written.problem);
         Objects {
+            memory: self.create_memory(workspace, &agent).await,
+            project,
             run: posted["runs"][0]["id"].as_str().unwrap().to_owned(),
             upload: id(&create("/api/uploads?name=a.txt", json!("content")).await),
             proposal: id(&create(&proposals, json!({"body": "Do it well."})).await),
@@ -196,6 +238,15 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
         ("POST", "/api/skills/{name}/training") => json!({"agent_id": objects.agent}),
         ("POST", "/api/skills/{name}/training/proposals") => json!({"body": "Do it better."}),
         ("POST", "/api/skills/{name}/training/rounds") => json!({"score": 4}),
+        ("PATCH", "/api/agents/{id}/memories/{memory_id}") => json!({"text": "likes coffee"}),
+        ("POST", "/api/projects") => json!({"name": "a project"}),
+        ("PATCH", "/api/projects/{id}") => json!({"name": "another name"}),
+        ("POST", "/api/projects/{id}/files") => {
+            json!("--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"more.md\"\r\n\r\nx\r\n--x--\r\n")
+        }
+        ("POST", "/api/projects/{id}/files/move") => json!({"from": "notes.md", "to": unique}),
+        ("POST", "/api/rooms/{id}/tape/insert") => json!({"agent_id": objects.agent}),
+        ("POST", "/api/rooms/{id}/tape/reorder") => json!({"cells": []}),
         ("POST", "/api/tokens") => json!({"name": "another"}),
         ("POST", "/api/execute/agent/{id}" | "/api/chat/sessions/{id}/messages") => json!({"message": "hello"}),
         ("POST", "/api/strapi/agents") => json!({"name": unique}),
@@ -211,7 +262,7 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
 /// Whether a request to the route uses up its object, so that the next one needs another.
 fn consumes(route: &RouteInfo) -> bool {
     route.method == Method::DELETE
-        || ["/accept", "/drop", "/cancel", "/stop", "/restore"].iter().any(|end| route.path.ends_with(end))
+        || ["/accept", "/drop", "/cancel", "/stop", "/restore", "/move"].iter().any(|end| route.path.ends_with(end))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -236,7 +287,7 @@ async fn check_every_route(database: TestDatabase) {
         for role in Role::ALL {
             let token = token_of("ada", role);
             let ask = async |objects: &Objects| {
-                let path = objects.path(&route.path);
+                let path = objects.path(&route.path, route.method == Method::DELETE);
                 let path = if route.path == "/api/execute/agent/{id}" && route.method == Method::GET {
                     format!("{path}?message=hello")
                 } else {

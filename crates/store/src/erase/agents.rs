@@ -10,13 +10,15 @@ use domain::{ids::AgentId, owner::Owner};
 use uuid::Uuid;
 
 /// `$1` is the agent. Its own row is the last.
-const ROWS: [&str; 7] = [
+const ROWS: [&str; 8] = [
     // At most a few hundred, see `MAX_MEMORIES`.
     "DELETE FROM memories WHERE agent_id = $1",
     "DELETE FROM participants WHERE agent_id = $1",
     "DELETE FROM provider_sessions WHERE agent_id = $1",
     "DELETE FROM room_tools WHERE agent_id = $1",
     "DELETE FROM remembered_rules WHERE agent_id = $1",
+    // What its runs were given, with its system prompt.
+    "DELETE FROM run_contexts WHERE run_id IN (SELECT id FROM runs WHERE agent_id = $1)",
     "DELETE FROM budgets WHERE scope = 'agent' AND subject = $1",
     "DELETE FROM agents WHERE id = $1",
 ];

@@ -174,7 +174,7 @@ async fn an_unfinished_answer_is_folded_up_to_exactly_the_head(database: TestDat
     let history = store.history(&me(), room, 0, None, 10).await.unwrap();
     let whole = &history.messages[1];
     assert_eq!((whole.id, whole.seq, whole.status), (stream_id, answering.start, MessageStatus::Complete));
-    assert_eq!((whole.text.as_str(), whole.thinking.as_str()), ("one two three", "hm"));
+    assert_eq!((whole.text.as_str(), whole.thinking.as_str()), ("one two\n\n three", "hm"));
     assert_eq!((history.head, &history.epoch), (journal(&store, room).await.len() as Seq, store.epoch()));
 }
 

@@ -5,6 +5,7 @@ use domain::{
     ids::{MessageId, ProjectId},
     message::{Author, Message, MessageStatus},
     position::Seq,
+    project::{Project, ProjectSettings},
     room::{RoomPolicy, WhenBusy},
     time::Timestamp,
 };
@@ -27,7 +28,10 @@ contract! {
 async fn a_room_reads_back_as_created(database: TestDatabase) {
     let store = database.open().await;
     let mut commit = creating(&me());
-    let project = ProjectId::generate();
+    let (project, now) = (ProjectId::generate(), Timestamp::default());
+    let (settings, folder) = (ProjectSettings::default(), None);
+    let row = Project { id: project, name: name("A project"), folder, settings, created_at: now, updated_at: now };
+    store.create_project(&by(&me()), &row, 1, None).await.unwrap();
     if let RowChange::CreateRoom { room, .. } = &mut commit.changes[0] {
         room.name = name("Grüner Raum");
         room.project_id = Some(project);

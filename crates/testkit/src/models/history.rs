@@ -133,7 +133,7 @@ impl RequestHistory {
             let mut results = parts.iter().filter(|part| part["functionResponse"].is_object()).peekable();
             // Text next to a result is from the CLI, not from the user.
             if results.peek().is_some() {
-                history.tool_results.extend(results.map(|part| part["functionResponse"]["response"].to_string()));
+                history.tool_results.extend(results.map(|part| output_of(&part["functionResponse"]["response"])));
             } else {
                 let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
                 history.add_user_text(&texts.join("\n"));
@@ -143,6 +143,11 @@ impl RequestHistory {
         history.tools = declared.filter_map(|function| DeclaredTool::named(&function["name"])).collect();
         history
     }
+}
+
+/// The text of a tool's result; other results as JSON.
+fn output_of(response: &Value) -> String {
+    response["output"].as_str().map_or_else(|| response.to_string(), str::to_owned)
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -254,7 +259,7 @@ mod tests {
         });
         let history = RequestHistory::from_gemini(&body);
         assert_eq!(history.user_texts, ["one"]);
-        assert_eq!(history.tool_results, ["{\"output\":\"hi\"}"]);
+        assert_eq!(history.tool_results, ["hi"]);
         assert_eq!(history.tools, [tool("run_shell_command")]);
     }
 

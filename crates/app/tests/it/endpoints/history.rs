@@ -83,7 +83,7 @@ async fn invariant_09_prefix_and_convergence_history_plus_later_events_is_comple
     );
     let last = api.messages(room, None, 100).await.unwrap();
     let whole: BTreeMap<_, _> = last.messages.iter().map(|m| (m.id, (m.text.clone(), m.thinking.clone()))).collect();
-    assert!(whole.values().any(|(text, thinking)| text == "one four." && thinking == "hm"), "{whole:?}");
+    assert!(whole.values().any(|(text, thinking)| text == "one \n\nfour." && thinking == "hm"), "{whole:?}");
     let journal = journal(api, room).await;
     for snapshot in &snapshots {
         assert_eq!(caught_up(snapshot, &journal), whole, "from {}", snapshot.head);

@@ -297,5 +297,7 @@ fn resolve(
 fn report_usage(journal: &mut SampleJournal, run: &mut SampleRun, nanos: Option<i64>, model: Option<&str>) {
     let usage = Usage { input_tokens: 120, output_tokens: 30, cache_read_tokens: 1000, cache_write_tokens: 7 };
     let (cost, model) = (nanos.map(Cost::from_nanos), model.map(Into::into));
-    journal.append_to(run, UsageReported::new(usage, cost, model));
+    // What the API did not report of a stopped answer is estimated; here, where there is no price.
+    let is_estimated = nanos.is_none();
+    journal.append_to(run, UsageReported { is_estimated, ..UsageReported::new(usage, cost, model) });
 }

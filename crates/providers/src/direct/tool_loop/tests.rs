@@ -210,7 +210,7 @@ fn transient_failure_is_retried_and_the_partial_answer_retracted() {
     let mut test = LoopTest::of(settings());
     test.seen();
     test.say("half an ans").fails(ModelFailureKind::Overloaded);
-    assert_eq!(test.seen(), ["text 1.0 half an ans", "retract 1.0", "rest 1"]);
+    assert_eq!(test.seen(), ["text 1.0 half an ans", "estimated true+4", "retract 1.0", "rest 1"]);
     test.on(LoopInput::RetryDue);
     assert_eq!(test.seen(), ["ask"], "retries count as one model call");
     test.fails(ModelFailureKind::RateLimited).on(LoopInput::RetryDue).say("half").fails(ModelFailureKind::Disconnected);
@@ -260,7 +260,7 @@ fn invariant_12_no_blind_repeat_a_call_that_ran_is_not_repeated_after_a_disconne
     test.say("So. ").call(1, "free", "{}").seen();
     test.on(LoopInput::Piece(AnswerPiece::CallStart { block: 2, id: "c2".into(), name: "free".into() }));
     test.fails(ModelFailureKind::Disconnected);
-    assert_eq!(test.seen(), ["status resumed"], "the incomplete call does not count");
+    assert_eq!(test.seen(), ["estimated true+5", "status resumed"], "the incomplete call does not count");
     test.returns("c1", "done once");
     assert_eq!(test.seen(), ["result c1 \"done once\" false", "model call", "ask"]);
 
