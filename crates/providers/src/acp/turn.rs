@@ -88,7 +88,7 @@ impl AcpTurn<'_> {
                 // Processes that its tools left running must not outlive the turn.
                 let strays = agent.end_strays();
                 program::leftovers_ended(strays.count()).into_iter().for_each(|status| self.port.send(status));
-                outcome.receipt.processes = running_at_stop.ended().and(strays).count();
+                outcome.receipt.processes = running_at_stop.ended_soon().await.and(strays).count();
                 slot.put_back(agent).await;
                 outcome
             }

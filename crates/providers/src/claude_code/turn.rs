@@ -147,7 +147,7 @@ async fn finish(
                 // Processes that its tools left running must not outlive the turn either.
                 let strays = process.end_strays();
                 program::leftovers_ended(strays.count()).into_iter().for_each(|status| port.send(status));
-                receipt.processes = running_at_stop.ended().and(strays).count();
+                receipt.processes = running_at_stop.ended_soon().await.and(strays).count();
                 slot.put_back(process).await;
             } else {
                 // Its background tasks must not outlive the turn.

@@ -1,7 +1,12 @@
 //! A set of processes, each counted once: what runs beneath a program when it is told to stop, and what of it has ended.
 
 use super::process_table::{self, ProcessEntry};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// How long processes that a program has just killed may need to end.
+const ENDING: Duration = Duration::from_millis(300);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// By id and start time: the system may reuse an id, but never together with its start time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +30,18 @@ impl ProcessSet {
             ProcessEntry::read(id).is_some_and(|entry| entry.started == started && !entry.has_ended)
         };
         Self(self.0.iter().copied().filter(|(id, started)| !is_running(*id, *started)).collect())
+    }
+
+    /// The same, when all have ended or had the time for it. Processes that stay, such as MCP servers, take all of this time.
+    pub async fn ended_soon(&self) -> Self {
+        let until = Instant::now() + ENDING;
+        loop {
+            let ended = self.ended();
+            if ended == *self || Instant::now() >= until {
+                return ended;
+            }
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Adds the processes of another set.
