@@ -38,7 +38,7 @@ describe('stopping', () => {
   })
 
   it('a queued message waits for its turn and can be taken back', async () => {
-    const room = await newRoom()
+    const room = await openRoom(stage, 'Control', { policy: { when_busy: 'enqueue' } })
     await room.say('!hang')
     await room.hears('Hanging')
     await room.say('After that')

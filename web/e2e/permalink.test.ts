@@ -56,7 +56,7 @@ it('a question is asked again of another agent, and the composer sends to one', 
 })
 
 it('an interruption says what it drops', async () => {
-  const room = await openRoom(stage, 'Busy')
+  const room = await openRoom(stage, 'Busy', { policy: { when_busy: 'enqueue' } })
   await room.say('!hang')
   await room.page.getByText('Hanging').first().waitFor()
   await room.say('!count 2')

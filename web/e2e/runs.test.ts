@@ -127,11 +127,11 @@ describe('one run', () => {
   })
 
   it('can be stopped here', async () => {
-    const room = await openRoom(stage, 'Stopped from afar')
+    const room = await openRoom(stage, 'Ended from afar')
     await room.say('!hang')
     await room.hears('Hanging')
     await room.page.getByRole('link', { name: 'Runs', exact: true }).click()
-    await rows(room.page).filter({ hasText: 'Stopped from afar' }).getByRole('link').click()
+    await rows(room.page).filter({ hasText: 'Ended from afar' }).getByRole('link').click()
     await room.page.getByRole('button', { name: 'Stop' }).click()
     await room.page.getByRole('region', { name: 'How it was stopped' }).waitFor()
     await room.page.getByRole('button', { name: /^Stop/ }).waitFor({ state: 'detached' })

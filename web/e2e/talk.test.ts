@@ -69,7 +69,7 @@ it('only the agent that is named answers, and its name is completed', async () =
   const second = await stage.server.api<{ id: string }>('/agents', { name: 'Beatrice', provider: 'scripted' })
   const view = await open('Two', [agent, second.id])
   await view.field.pressSequentially('Hello @be')
-  await view.page.getByRole('option', { name: 'Beatrice' }).waitFor()
+  await view.page.locator('[role=option]').filter({ hasText: 'Beatrice' }).waitFor()
   await view.field.press('Enter')
   expect(await view.field.inputValue()).toBe('Hello @Beatrice ')
   await view.field.pressSequentially('there')
@@ -215,7 +215,7 @@ it('a diagram is drawn, its text can be shown, and one that cannot be drawn is s
 
 it('members are shown, asked in and taken out', async () => {
   const { id } = await stage.server.api<{ id: string }>('/agents', { name: 'Cordelia', provider: 'scripted' })
-  const view = await open('Members')
+  const view = await open('Asked in')
   await view.button('Members').click()
   const panel = view.page.getByRole('complementary', { name: 'Members' })
   await panel.getByRole('button', { name: 'Add Cordelia' }).click()

@@ -51,8 +51,8 @@ export async function firstAgent(stage: Stage): Promise<string> {
 }
 
 /** A room of its own, so that nothing said earlier can be taken for what is waited for. */
-export async function openRoom(stage: Stage, name: string): Promise<RoomView> {
-  const { id } = await stage.server.api<{ id: string }>('/rooms', { name, agents: [await firstAgent(stage)] })
+export async function openRoom(stage: Stage, name: string, settings: object = {}): Promise<RoomView> {
+  const { id } = await stage.server.api<{ id: string }>('/rooms', { name, agents: [await firstAgent(stage)], ...settings })
   const view = new RoomView(await stage.page(`/rooms/${id}`))
   await view.field.waitFor()
   return view
