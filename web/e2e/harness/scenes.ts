@@ -165,7 +165,7 @@ export function scenes(everything: string, empty: string): Scene[] {
       prepare: async (page) => {
         await ready(page)
         await page.keyboard.press('Control+k')
-        await page.getByRole('combobox').waitFor()
+        await page.getByRole('combobox', { name: 'Search rooms and commands' }).waitFor()
       },
     },
     {
