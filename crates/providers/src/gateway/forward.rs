@@ -18,8 +18,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Headers in which programs show their token.
 const TOKEN_HEADERS: [&str; 3] = ["x-api-key", "x-goog-api-key", "authorization"];
-/// Belong to one connection, or would tell the vendor about this machine; the real key replaces the token. Without an
-/// encoding, a response can be metered.
+/// Belong to one connection, or would tell the vendor about this machine; the real key replaces the token.
 const DROPPED: [&str; 16] = [
     "x-api-key",
     "x-goog-api-key",
