@@ -15,7 +15,7 @@ export const de: typeof en = {
   last30Days: 'Letzte 30 Tage',
   raiseThisLimitInTheAgentsSettings: 'Erhöhe dieses Limit in den Einstellungen des Agenten, oder frage nach weniger auf einmal.',
   waitAMomentThenRetryInIts: 'Warte einen Moment und versuche es dann in seinem Raum erneut.',
-  logInWithThatProgramOnThe: 'Melde dich mit diesem Programm auf dem Rechner des Servers an und versuche es dann in seinem Raum erneut.',
+  logInWithThatProgramOnThe: 'Setze den Schlüssel in der Umgebung des Servers und starte ihn neu; versuche es dann in seinem Raum noch einmal.',
   settingsListsTheProgramsThatThisServer: 'Die Einstellungen zeigen, welche Programme dieser Server gefunden hat und was fehlt.',
   chooseAnotherModelInTheAgentsSettings: 'Wähle ein anderes Modell in den Einstellungen des Agenten.',
   removeWhatIsMissingFromTheAgents: 'Entferne das Fehlende aus den Einstellungen des Agenten.',

@@ -13,7 +13,7 @@ export const en = {
   last30Days: 'Last 30 days',
   raiseThisLimitInTheAgentsSettings: 'Raise this limit in the agent’s settings, or ask for less at once.',
   waitAMomentThenRetryInIts: 'Wait a moment, then retry in its room.',
-  logInWithThatProgramOnThe: 'Log in with that program on the server’s machine, then retry in its room.',
+  logInWithThatProgramOnThe: 'Set its key in the server’s environment and restart the server, then retry in its room.',
   settingsListsTheProgramsThatThisServer: 'Settings lists the programs that this server has found, and what is missing.',
   chooseAnotherModelInTheAgentsSettings: 'Choose another model in the agent’s settings.',
   removeWhatIsMissingFromTheAgents: 'Remove what is missing from the agent’s settings.',
