@@ -14,6 +14,8 @@ use domain::{
     time::Timestamp,
 };
 
+const DELETE: &str = "DELETE FROM mcp_trust WHERE owner = $1 AND folder = $2";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustedFile {
     pub digest: [u8; 32],
@@ -67,11 +69,7 @@ impl Store {
     pub async fn distrust_file(&self, actor: &Actor, room: RoomId, folder: &[u8]) -> Result<()> {
         let owner = &actor.workspace;
         writing!(self.database(), |transaction| {
-            sqlx::query("DELETE FROM mcp_trust WHERE owner = $1 AND folder = $2")
-                .bind(owner.as_str())
-                .bind(folder)
-                .execute(&mut *transaction)
-                .await?;
+            sqlx::query(DELETE).bind(owner.as_str()).bind(folder).execute(&mut *transaction).await?;
             let entry = AuditEntry::new(actor, AuditAction::Distrust, AuditedObject::McpFile, room).in_room(room);
             store_audit!(transaction, entry, Timestamp::now());
         });
@@ -81,11 +79,7 @@ impl Store {
     /// Removes the trust in a file of a room that is erased.
     pub async fn erase_trust(&self, owner: &Owner, folder: &[u8]) -> Result<()> {
         writing!(self.database(), |transaction| {
-            sqlx::query("DELETE FROM mcp_trust WHERE owner = $1 AND folder = $2")
-                .bind(owner.as_str())
-                .bind(folder)
-                .execute(&mut *transaction)
-                .await?;
+            sqlx::query(DELETE).bind(owner.as_str()).bind(folder).execute(&mut *transaction).await?;
         });
         Ok::<(), StoreError>(())
     }

@@ -16,6 +16,7 @@ use crate::{
     error::Result,
     row::row,
 };
+use agents::AGENT_ROWS;
 use domain::{
     actor::Actor,
     audit::{AuditAction, AuditEntry, AuditedObject},
@@ -24,6 +25,7 @@ use domain::{
     owner::Owner,
     time::Timestamp,
 };
+use projects::PROJECT_ROWS;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -96,6 +98,12 @@ pub enum ErasureStep {
     RowsErased,
     /// It still has an unfinished run.
     Waiting,
+}
+
+/// The statements that erase an object whose rows are few enough for one transaction. `$1` is its id.
+struct ErasedRows {
+    unfinished_run: &'static str,
+    statements: &'static [&'static str],
 }
 
 row! {
@@ -195,9 +203,31 @@ impl Store {
     pub async fn erase_rows(&self, erasure: &Erasure, files: &ErasedFiles) -> Result<ErasureStep> {
         match erasure.object {
             ErasedObject::Room(room) => self.erase_room_rows(&erasure.owner, room, files).await,
-            ErasedObject::Agent(agent) => self.erase_agent_rows(&erasure.owner, agent).await,
-            ErasedObject::Project(project) => self.erase_project_rows(&erasure.owner, project).await,
+            ErasedObject::Agent(_) => self.erase_when_idle(erasure, &AGENT_ROWS).await,
+            ErasedObject::Project(_) => self.erase_when_idle(erasure, &PROJECT_ROWS).await,
         }
+    }
+
+    /// Erases the rows of an object that has no unfinished run, and the stored result of the request that created it.
+    async fn erase_when_idle(&self, erasure: &Erasure, rows: &ErasedRows) -> Result<ErasureStep> {
+        let id = erasure.object.id();
+        let unfinished: Option<Uuid> = reading!(self.database(), |pool| {
+            sqlx::query_scalar(rows.unfinished_run).bind(id).fetch_optional(pool).await
+        })?;
+        if unfinished.is_some() {
+            return Ok(ErasureStep::Waiting);
+        }
+        writing!(self.database(), |transaction| {
+            for statement in rows.statements {
+                sqlx::query(*statement).bind(id).execute(&mut *transaction).await?;
+            }
+            sqlx::query("DELETE FROM idempotency WHERE owner = $1 AND result = $2")
+                .bind(erasure.owner.as_str())
+                .bind(id.to_string())
+                .execute(&mut *transaction)
+                .await?;
+        });
+        Ok::<_, StoreError>(ErasureStep::RowsErased)
     }
 
     /// Ends an erasure: nothing of the object is left here.
