@@ -8,6 +8,8 @@ import { de as agentsDe } from '@/features/agents/texts/de'
 import { en as agentsEn } from '@/features/agents/texts/en'
 import { de as mcpServersDe } from '@/features/mcp-servers/texts/de'
 import { en as mcpServersEn } from '@/features/mcp-servers/texts/en'
+import { de as projectsDe } from '@/features/projects/texts/de'
+import { en as projectsEn } from '@/features/projects/texts/en'
 import { de as roomsDe } from '@/features/rooms/texts/de'
 import { en as roomsEn } from '@/features/rooms/texts/en'
 import { de as runsDe } from '@/features/runs/texts/de'
@@ -29,6 +31,7 @@ export const german: Translation = new Map<object, object>([
   [libEn, libDe],
   [agentsEn, agentsDe],
   [mcpServersEn, mcpServersDe],
+  [projectsEn, projectsDe],
   [roomsEn, roomsDe],
   [runsEn, runsDe],
   [settingsEn, settingsDe],

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { Activity, Bot, ChartColumn, GraduationCap, Play, Plug, Settings, ShieldQuestionMark as ShieldQuestion } from 'lucide-react'
+import { Activity, Bot, ChartColumn, FolderOpen, GraduationCap, Play, Plug, Settings, ShieldQuestionMark as ShieldQuestion } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { drawerStore } from '@/components/layout/drawer-store'
 import { IconButton } from '@/components/ui/button'
@@ -9,6 +9,7 @@ import styles from './rail-nav.module.css'
 
 const pages = [
   { to: '/approvals', get label() { return t.approvals }, Icon: ShieldQuestion },
+  { to: '/projects', get label() { return t.projects }, Icon: FolderOpen },
   { to: '/agents', get label() { return t.agents }, Icon: Bot },
   { to: '/skills', get label() { return t.skills }, Icon: GraduationCap },
   { to: '/mcp-servers', get label() { return t.mcpServers }, Icon: Plug },

@@ -1,11 +1,10 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { useQuery } from '@tanstack/react-query'
-import { type ReactNode, Suspense, lazy, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { PageBarEnd } from '@/components/layout/page-bar'
-import { Palette } from '@/components/layout/palette'
 import { Shell } from '@/components/layout/shell'
-import { ShortcutsDialog } from '@/components/layout/shortcuts-dialog'
 import { useShortcuts } from '@/components/layout/use-shortcuts'
+import { later } from '@/components/ui/later'
 import { Notices } from '@/components/ui/notices'
 import { RoomRail } from '@/features/rooms/components/room-rail'
 import { useNewChat } from '@/features/rooms/model/use-new-chat'
@@ -21,7 +20,9 @@ import styles from './root.module.css'
 import { useAttention } from './use-attention'
 import { t } from './texts'
 
-const ExecuteDialog = lazy(async () => ({ default: (await import('@/features/agents/components/execute-dialog')).ExecuteDialog }))
+const ExecuteDialog = later(async () => (await import('@/features/agents/components/execute-dialog')).ExecuteDialog)
+const Palette = later(async () => (await import('@/components/layout/palette')).Palette)
+const ShortcutsDialog = later(async () => (await import('@/components/layout/shortcuts-dialog')).ShortcutsDialog)
 
 export function Root(): ReactNode {
   const [open, setOpen] = useState<'palette' | 'shortcuts' | null>(null)
@@ -52,11 +53,7 @@ export function Root(): ReactNode {
       </Shell>
       {open === 'palette' && <Palette onClose={close} />}
       {open === 'shortcuts' && <ShortcutsDialog onClose={close} />}
-      {task && (
-        <Suspense>
-          <ExecuteDialog request={task} onClose={() => executeStore.set(null)} />
-        </Suspense>
-      )}
+      {task && <ExecuteDialog request={task} onClose={() => executeStore.set(null)} />}
       <Notices />
     </PageBarEnd>
   )
@@ -88,6 +85,7 @@ function usePageCommands(): void {
   const navigate = useNavigate()
   useCommands([
     { id: 'approvals', title: t.approvals, detail: t.page, group: 'app', run: () => void navigate({ to: '/approvals' }) },
+    { id: 'projects', title: t.projects, detail: t.page, group: 'app', run: () => void navigate({ to: '/projects' }) },
     { id: 'skills', title: t.skills, detail: t.page, group: 'app', run: () => void navigate({ to: '/skills' }) },
     { id: 'new-skill', title: t.writeASkill, group: 'app', run: () => void navigate({ to: '/skills/new' }) },
     { id: 'runs', title: t.runs, detail: t.page, group: 'app', run: () => void navigate({ to: '/runs' }) },
@@ -100,7 +98,7 @@ function usePageCommands(): void {
 
 function useChatCommand(): void {
   const start = useNewChat()
-  useCommands([{ id: 'new-chat', title: t.newChat, group: 'rooms', keys: 'mod+shift+o', run: start }])
+  useCommands([{ id: 'new-chat', title: t.newChat, group: 'rooms', keys: 'mod+shift+o', run: () => start() }])
 }
 
 function useAgentCommands(): void {

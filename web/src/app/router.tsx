@@ -2,6 +2,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirec
 import type { ReactNode } from 'react'
 import { Landing } from '@/features/rooms/components/landing'
 import { RoomPage } from '@/features/rooms/components/room-page'
+import { readProjectSearch } from '@/features/projects/model/tabs'
 import { readFilter } from '@/features/runs/model/run-filter'
 import { readAuditFilter } from '@/features/settings/model/audit-filter'
 import { nextPage } from '@/features/sign-in/model/sign-in-link'
@@ -106,6 +107,17 @@ const securityLogRoute = createRoute({
   },
 })
 
+const projectPages = (): Promise<typeof import('./project-pages')> => import('./project-pages')
+
+const projectsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/projects', component: lazyRouteComponent(projectPages, 'ProjectsPage') })
+
+const projectRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/projects/$projectId',
+  validateSearch: readProjectSearch,
+  component: lazyRouteComponent(projectPages, 'ProjectRoute'),
+})
+
 const agentPages = (): Promise<typeof import('./agent-pages')> => import('./agent-pages')
 
 const agentsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/agents', component: lazyRouteComponent(agentPages, 'AgentsPage') })
@@ -157,6 +169,8 @@ const pages = [
   mcpServersRoute,
   newMcpServerRoute,
   mcpServerRoute,
+  projectsRoute,
+  projectRoute,
   approvalsRoute,
   runsRoute,
   runRoute,

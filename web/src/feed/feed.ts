@@ -24,6 +24,7 @@ export class Feed {
   readonly subscribe = this.listeners.subscribe
   private readonly dirty = new Set<{ flush(): void }>()
   private readonly roomListeners = new Set<(message: RoomListMessage) => void>()
+  private readonly fileListeners = new Set<(roomId: string) => void>()
 
   constructor(private readonly parts: FeedParts) {
     this.connection = new Connection(parts.open, parts.clock, {
@@ -60,6 +61,12 @@ export class Feed {
     return () => this.roomListeners.delete(listener)
   }
 
+  /** A file of the project of an open room was changed. The returned function stops that. */
+  onFileChanged(listener: (roomId: string) => void): () => void {
+    this.fileListeners.add(listener)
+    return () => this.fileListeners.delete(listener)
+  }
+
   private entry(roomId: string): { room: RoomFeed; outbox: Outbox } {
     const known = this.rooms.get(roomId)
     if (known) return known
@@ -92,6 +99,7 @@ export class Feed {
         break
       case 'event':
         this.rooms.get(message.event.room_id)?.room.receive(message.event)
+        if (message.event.type === 'file_changed') for (const listener of this.fileListeners) listener(message.event.room_id)
         break
       case 'subscribed':
         this.rooms.get(message.room)?.room.headIs(message.head)

@@ -13,6 +13,7 @@ export const de: typeof en = {
   appearance: (value: string) => `Darstellung: ${value}`,
   keyboardShortcuts: 'Tastenkürzel',
   approvals: 'Freigaben',
+  projects: 'Projekte',
   agents: 'Agenten',
   skills: 'Skills',
   mcpServers: 'MCP-Server',

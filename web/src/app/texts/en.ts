@@ -11,6 +11,7 @@ export const en = {
   appearance: (value: string) => `Appearance: ${value}`,
   keyboardShortcuts: 'Keyboard shortcuts',
   approvals: 'Approvals',
+  projects: 'Projects',
   agents: 'Agents',
   skills: 'Skills',
   mcpServers: 'MCP servers',

@@ -2,7 +2,7 @@ import { QueryClient, queryOptions } from '@tanstack/react-query'
 import { newestOf, summaryOf } from '../room-list'
 import { ApiError, answerOf, api } from './client'
 import { queryKeys } from './query-keys'
-import type { Agent, BillingStatus, Provider, RoomSummary, SkillList } from './types'
+import type { Agent, BillingStatus, Project, Provider, RoomSummary, SkillList } from './types'
 
 export function createQueryClient(): QueryClient {
   return new QueryClient({
@@ -40,6 +40,18 @@ export const providersQuery = queryOptions({
   staleTime: 60_000,
   queryFn: async (): Promise<Provider[]> => (await answerOf(api.GET('/api/providers'))).providers,
 })
+
+export const projectsQuery = queryOptions({
+  queryKey: queryKeys.projects.all,
+  queryFn: async (): Promise<Project[]> => (await answerOf(api.GET('/api/projects'))).projects,
+})
+
+export function projectQuery(id: string) {
+  return queryOptions({
+    queryKey: queryKeys.projects.one(id),
+    queryFn: (): Promise<Project> => answerOf(api.GET('/api/projects/{id}', { params: { path: { id } } })),
+  })
+}
 
 export const skillsQuery = queryOptions({
   queryKey: queryKeys.skills.list,

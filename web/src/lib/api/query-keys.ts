@@ -25,6 +25,15 @@ export const queryKeys = {
     mcpTrust: (id: string) => ['rooms', 'one', id, 'mcp-trust'] as const,
     events: (id: string, runId: string | null, after: number) => ['events', id, runId, after] as const,
   },
+  projects: {
+    /** Also the key of the list. */
+    all: ['projects'],
+    one: (id: string) => ['projects', 'one', id] as const,
+    /** The prefix of all folders and contents of a project. */
+    files: (id: string) => ['projects', 'files', id] as const,
+    folder: (id: string, path: string) => ['projects', 'files', id, 'folder', path] as const,
+    content: (id: string, path: string) => ['projects', 'files', id, 'content', path] as const,
+  },
   skills: {
     all: ['skills'],
     list: ['skills', 'list'],

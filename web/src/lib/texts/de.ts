@@ -18,6 +18,7 @@ export const de: typeof en = {
   youveBeenSignedOutSignInThen: 'Du wurdest abgemeldet. Melde dich an und versuche es erneut; deine Eingaben bleiben erhalten.',
   cannotReachTheServerItMayBe: 'Der Server ist nicht erreichbar. Vielleicht startet er neu, oder das Netz ist gestört.',
   theServerAnsweredWithStatus: (status: number) => `Der Server antwortete mit Status ${status}.`,
+  theConnectionWasLostDuringTheUpload: 'Die Verbindung ging während des Hochladens verloren. Versuche es erneut.',
   greenroom: (next: string) => `${next} · Greenroom`,
   tookToStop: (millis: string) => `brauchte ${millis} zum Stoppen`,
   with: (signals: string) => ` mit ${signals}`,

@@ -16,6 +16,7 @@ export const en = {
   youveBeenSignedOutSignInThen: 'You’ve been signed out. Sign in, then try again; what you typed is kept.',
   cannotReachTheServerItMayBe: 'Cannot reach the server. It may be restarting, or the network is down.',
   theServerAnsweredWithStatus: (status: number) => `The server answered with status ${status}.`,
+  theConnectionWasLostDuringTheUpload: 'The connection was lost during the upload. Try again.',
   greenroom: (next: string) => `${next} · Greenroom`,
   tookToStop: (millis: string) => `took ${millis} to stop`,
   with: (signals: string) => ` with ${signals}`,

@@ -5,11 +5,17 @@ import type { EventPage, Message, Receipt, Remembered, Room, RunStatus, WhenBusy
 export interface RoomSettings {
   name: string
   agents: string[]
-  whenBusy: WhenBusy
+  /** Without it the server decides. */
+  whenBusy?: WhenBusy
 }
 
-export function createRoom({ name, agents, whenBusy }: RoomSettings, key: string = newKey()): Promise<Room> {
-  const body = { name, agents, policy: { when_busy: whenBusy } }
+export interface NewRoom extends RoomSettings {
+  /** The project in whose folder its agents work; without one the room has a folder of its own. */
+  projectId?: string
+}
+
+export function createRoom({ name, agents, whenBusy, projectId }: NewRoom, key: string = newKey()): Promise<Room> {
+  const body = { name, agents, policy: whenBusy && { when_busy: whenBusy }, project_id: projectId }
   return answerOf(api.POST('/api/rooms', { params: { header: { 'Idempotency-Key': key } }, body }))
 }
 

@@ -3,6 +3,7 @@ import { type ReactNode, memo, useState } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { IconButton } from '@/components/ui/button'
 import { CopyButton } from '@/components/ui/copy-button'
+import { later } from '@/components/ui/later'
 import { type Message, type RunState, textOf } from '@/feed/state'
 import { useRun } from '@/feed/use-feed'
 import { usePreference } from '@/lib/preferences'
@@ -14,10 +15,11 @@ import { AnswerEnd } from './answer-end'
 import { AskAgain } from './ask-again'
 import { AnswerParts } from './answer-parts'
 import { Entry } from './entry'
-import { EventsDialog } from './events-dialog'
 import { LiveLine } from './live-line'
 import { RepliesTo } from './replies-to'
 import { t } from '../texts'
+
+const EventsDialog = later(async () => (await import('./events-dialog')).EventsDialog)
 
 interface AnswerProps {
   roomId: string

@@ -3,6 +3,7 @@ import { ArrowUp, Paperclip } from 'lucide-react'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { IconButton } from '@/components/ui/button'
+import { later } from '@/components/ui/later'
 import { queuedMessages, unfinished } from '@/feed/rows'
 import { textOf } from '@/feed/state'
 import { useFeed, useRoom } from '@/feed/use-feed'
@@ -19,17 +20,18 @@ import { uploadsIn } from '../model/upload-list'
 import { readinessOf } from '../model/uploads'
 import { useAgents } from '../model/use-agents'
 import { useDraft } from '../model/use-draft'
-import { usePageDrop } from '../model/use-page-drop'
+import { usePageDrop } from '@/lib/use-page-drop'
 import { BudgetNote } from './budget-note'
 import { BusyChoice } from './busy-choice'
 import styles from './composer.module.css'
 import { MessageField } from './message-field'
 import { NoAgentsNote } from './no-agents-note'
 import { Recipient } from './recipient'
-import { SkillForm } from './skill-form'
 import { StopButton } from './stop-button'
 import { UploadChips } from './upload-chips'
 import { t } from '../texts'
+
+const SkillForm = later(async () => (await import('./skill-form')).SkillForm)
 
 /** One can type and send before the room is read and the files are there; what was sent goes when they are. */
 export function Composer({ room, isLive }: { room: Room; isLive: boolean }): ReactNode {

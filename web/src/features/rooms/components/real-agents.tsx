@@ -28,7 +28,7 @@ export function RealAgents(): ReactNode {
       const name = providerTitle(provider)
       const agents = await queries.fetchQuery(agentsQuery)
       const agent = agents.find((one) => one.provider === provider) ?? (await answerOf(api.POST('/api/agents', { body: { name, provider } })))
-      return createRoom({ name, agents: [agent.id], whenBusy: 'enqueue' })
+      return createRoom({ name, agents: [agent.id] })
     },
     onSuccess: async (room) => {
       await Promise.all([queries.invalidateQueries(agentsQuery), queries.invalidateQueries(roomsQuery)])

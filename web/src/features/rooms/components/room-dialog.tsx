@@ -9,8 +9,9 @@ import dialogs from '@/components/ui/dialog-body.module.css'
 import { Field } from '@/components/ui/field'
 import { ProblemText } from '@/components/ui/problem-text'
 import { Segmented } from '@/components/ui/segmented'
+import { Select } from '@/components/ui/select'
 import textStyles from '@/components/ui/text.module.css'
-import { agentsQuery, roomsQuery } from '@/lib/api/queries'
+import { agentsQuery, projectsQuery, roomsQuery } from '@/lib/api/queries'
 import type { Room, WhenBusy } from '@/lib/api/types'
 import { changeRoom, createRoom } from '../api/room-commands'
 import { ProjectServers } from './project-servers'
@@ -29,7 +30,9 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
   const { data: agents = [], isPending } = useQuery(agentsQuery)
   const [name, setName] = useState(room?.name ?? '')
   const [chosen, setChosen] = useState<readonly string[] | null>(room?.agents ?? null)
-  const [whenBusy, setWhenBusy] = useState<WhenBusy>(room?.policy.when_busy ?? 'enqueue')
+  const [whenBusy, setWhenBusy] = useState<WhenBusy>(room?.policy.when_busy ?? 'interrupt')
+  const [projectId, setProjectId] = useState('')
+  const projects = useQuery({ ...projectsQuery, enabled: !room }).data ?? []
   const queries = useQueryClient()
   const navigate = useNavigate()
   // A new room begins with the first agent there is: one click less for most people.
@@ -40,7 +43,7 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
   const save = useMutation({
     mutationFn: () => {
       const settings = { name, agents: [...members], whenBusy }
-      return room ? changeRoom(room.id, settings) : createRoom(settings)
+      return room ? changeRoom(room.id, settings) : createRoom({ ...settings, projectId: projectId || undefined })
     },
     onSuccess: async (saved) => {
       await queries.invalidateQueries(roomsQuery)
@@ -77,6 +80,14 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
           <span>{t.ifAnAgentIsStillAnsweringNew}</span>
           <Segmented label={t.whenBusy} choices={busyChoices} value={whenBusy === 'steer' ? 'enqueue' : whenBusy} onChange={setWhenBusy} />
         </div>
+        {projects.length > 0 && (
+          <Select
+            label={t.project}
+            value={projectId}
+            options={[{ value: '', label: t.aFolderOfItsOwn }, ...projects.map((project) => ({ value: project.id, label: project.name }))]}
+            onChange={setProjectId}
+          />
+        )}
         {room && <RememberedTools roomId={room.id} />}
         {room && <ProjectServers roomId={room.id} />}
         <ProblemText error={save.error} />

@@ -4,6 +4,7 @@ import { Ellipsis, FileDown, FileJson, Play, Settings2, Trash2, Users } from 'lu
 import { type ReactNode, useState } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
 import { IconButton } from '@/components/ui/button'
+import { later } from '@/components/ui/later'
 import { Menu } from '@/components/ui/menu'
 import { StatusDot } from '@/components/ui/status-dot'
 import { useRoom } from '@/feed/use-feed'
@@ -17,15 +18,16 @@ import { notify } from '@/lib/notices'
 import { usePreference } from '@/lib/preferences'
 import { useStore } from '@/lib/store'
 import { allMessages } from '../api/room-commands'
-import { toJson, toMarkdown } from '../model/export-room'
 import { membersStore, toggleMembers } from '../model/members'
 import { statusOf } from '../model/room-status'
 import { useAgents } from '../model/use-agents'
-import { DeleteRoomDialog } from './delete-room-dialog'
+import { RoomProject } from './room-project'
 import { JournalPosition } from './journal-position'
-import { RoomDialog } from './room-dialog'
 import { t } from '../texts'
 import styles from './room-header.module.css'
+
+const DeleteRoomDialog = later(async () => (await import('./delete-room-dialog')).DeleteRoomDialog)
+const RoomDialog = later(async () => (await import('./room-dialog')).RoomDialog)
 
 export function RoomHeader({ room }: { room: Room }): ReactNode {
   const [dialog, setDialog] = useState<'settings' | 'delete' | null>(null)
@@ -67,6 +69,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
       <StatusDot status={status} />
       <h1 className={styles.name} dir="auto">{room.name}</h1>
       <span className={styles.members}>{members.map((agent) => agent.name).join(', ') || t.noAgents}</span>
+      {room.project_id && <RoomProject projectId={room.project_id} />}
       {isDeveloper && <JournalPosition roomId={room.id} />}
       {dialog === 'settings' && <RoomDialog room={room} onClose={() => setDialog(null)} />}
       {dialog === 'delete' && (
@@ -87,7 +90,7 @@ async function exportAs(room: Room, kind: 'md' | 'json'): Promise<void> {
   // A long conversation takes a while to read; a short one is there before anyone could read this.
   const slow = setTimeout(() => notify(t.exporting(room.name)), 700)
   try {
-    const messages = await allMessages(room.id)
+    const [messages, { toJson, toMarkdown }] = await Promise.all([allMessages(room.id), import('../model/export-room')])
     if (kind === 'md') download(fileName(room.name, 'md'), 'text/markdown', toMarkdown(room, messages))
     else download(fileName(room.name, 'json'), 'application/json', toJson(room, messages, new Date()))
   } catch (error) {

@@ -3,6 +3,7 @@ import { type ReactNode, useEffect } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
 import { PageNote } from '@/components/layout/page-note'
 import { Button } from '@/components/ui/button'
+import { later } from '@/components/ui/later'
 import { useFeed, useRoom } from '@/feed/use-feed'
 import { answerOf, api } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
@@ -14,11 +15,13 @@ import { useStore } from '@/lib/store'
 import { membersStore } from '../model/members'
 import { Composer } from './composer'
 import { Conversation } from './conversation'
-import { MembersPanel } from './members-panel'
+import { WeakSandboxNote } from './room-project'
 import { RoomHeader } from './room-header'
 import styles from './room-page.module.css'
 import { Welcome } from './welcome'
 import { t } from '../texts'
+
+const MembersPanel = later(async () => (await import('./members-panel')).MembersPanel)
 
 export function RoomPage({ roomId, target }: { roomId: string; target: number | null }): ReactNode {
   const feed = useFeed()
@@ -49,6 +52,7 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
   return (
     <>
       {room ? <RoomHeader room={room} /> : <PageBar> </PageBar>}
+      {room?.project_id && <WeakSandboxNote projectId={room.project_id} />}
       <div className={styles.room}>
         <div className={styles.talk}>
           {phase === 'live' && room ? (

@@ -3,15 +3,17 @@ import { useNavigate, useParams } from '@tanstack/react-router'
 import { CheckCheck, Pencil, Trash2 } from 'lucide-react'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ContextMenu, type Point } from '@/components/ui/context-menu'
+import { later } from '@/components/ui/later'
 import type { MenuItem } from '@/components/ui/menu-list'
 import type { RoomSummary } from '@/lib/api/types'
 import { useDay } from '@/lib/use-day'
 import { railRows } from '../model/rail-rows'
 import { markRead } from '../model/read-marks'
-import { DeleteRoomDialog } from './delete-room-dialog'
 import { RoomRailItem } from './room-rail-item'
 import { t } from '../texts'
 import styles from './room-rail.module.css'
+
+const DeleteRoomDialog = later(async () => (await import('./delete-room-dialog')).DeleteRoomDialog)
 
 const [titleHeight, roomHeight] = [30, 53]
 

@@ -3,16 +3,18 @@ import { Plus, Search, SquarePen } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { drawerStore } from '@/components/layout/drawer-store'
 import { Button, IconButton } from '@/components/ui/button'
+import { later } from '@/components/ui/later'
 import { explain } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
 import type { RoomSummary } from '@/lib/api/types'
 import { useNewChat } from '../model/use-new-chat'
-import { RoomDialog } from './room-dialog'
 import { RoomRailList } from './room-rail-list'
 import { t } from '../texts'
 import styles from './room-rail.module.css'
 
 const none: readonly RoomSummary[] = []
+
+const RoomDialog = later(async () => (await import('./room-dialog')).RoomDialog)
 
 export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
   const { data: rooms, error, refetch } = useQuery(roomsQuery)

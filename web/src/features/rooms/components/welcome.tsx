@@ -1,10 +1,12 @@
 import type { ReactNode } from 'react'
+import { later } from '@/components/ui/later'
 import type { Room } from '@/lib/api/types'
 import { locale } from '@/lib/i18n'
 import { useAgents } from '../model/use-agents'
-import { FirstSteps } from './first-steps'
 import { t } from '../texts'
 import styles from './welcome.module.css'
+
+const FirstSteps = later(async () => (await import('./first-steps')).FirstSteps)
 
 /** An empty room. With the demo agent in it, it is the first thing that a newcomer sees. */
 export function Welcome({ room }: { room: Room }): ReactNode {

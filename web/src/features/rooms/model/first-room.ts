@@ -27,7 +27,7 @@ async function someAgent(queries: QueryClient): Promise<Agent> {
 }
 
 async function makeFirst(agent: Agent): Promise<Room> {
-  const settings = { name: t.lobby, agents: [agent.id], whenBusy: 'enqueue' as const }
+  const settings = { name: t.lobby, agents: [agent.id] }
   try {
     // The same key in every tab: two that open at once make one room.
     return await createRoom(settings, `first-room-${agent.id}`)

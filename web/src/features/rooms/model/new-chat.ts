@@ -21,10 +21,10 @@ export function rememberAgents(agents: readonly string[]): void {
 }
 
 /** A room with the agents that were talked to last, else with the first one that can answer. */
-export async function newChat(queries: QueryClient): Promise<Room> {
+export async function newChat(queries: QueryClient, projectId?: string): Promise<Room> {
   const agents = await queries.fetchQuery(agentsQuery)
   const providers = await queries.fetchQuery(providersQuery).catch(() => [])
-  const room = await createRoom({ name: untitled(), agents: agentsForChat(agents, providers, remembered<string[]>('last-agents', [])), whenBusy: 'enqueue' })
+  const room = await createRoom({ name: untitled(), agents: agentsForChat(agents, providers, remembered<string[]>('last-agents', [])), projectId })
   queries.setQueryData(roomsQuery.queryKey, (list = []) => applyToRooms(list, { type: 'room', room: summaryOf(room) }))
   return room
 }

@@ -5,16 +5,16 @@ import { notify } from '@/lib/notices'
 import { newChat } from './new-chat'
 import { t } from '../texts'
 
-/** Opens a new chat with the agents that were talked to last. */
-export function useNewChat(): () => void {
+/** Opens a new chat with the agents that were talked to last, in a project if one is given. */
+export function useNewChat(): (projectId?: string) => void {
   const queries = useQueryClient()
   const navigate = useNavigate()
   const { mutate, isPending } = useMutation({
-    mutationFn: () => newChat(queries),
+    mutationFn: (projectId: string | undefined) => newChat(queries, projectId),
     onSuccess: (room) => navigate({ to: '/rooms/$roomId', params: { roomId: room.id } }),
     onError: (error) => notify(t.noChatWasCreated(explain(error)), 'problem'),
   })
-  return () => {
-    if (!isPending) mutate()
+  return (projectId) => {
+    if (!isPending) mutate(projectId)
   }
 }

@@ -2,8 +2,13 @@ import type { en } from './en'
 
 export const de: typeof en = {
   newChat: 'Neuer Chat',
-  theConnectionWasLostDuringTheUpload: 'Die Verbindung ging während des Hochladens verloren. Versuche es erneut.',
-  theServerAnsweredWithStatusTryAgain: (status: number) => `Der Server antwortete mit Status ${status}. Versuche es erneut, oder sende es anders.`,
+  project: 'Projekt',
+  aFolderOfItsOwn: 'Keines: ein eigener Ordner',
+  filesOfTheProject: 'Dateien des Projekts',
+  onlyFilesAreProtectedHere: 'Teilweise in der Sandbox: Programme von Agenten können andere Prozesse sehen und das Netz erreichen.',
+  nothingIsIsolatedHere: 'Ohne Sandbox: Programme von Agenten können alles tun, was der Server tun kann.',
+  noSandboxWorksHere: 'Auf diesem Rechner funktioniert keine Sandbox.',
+  whatThisMeans: 'Was das bedeutet',
   isLargerThan25MbMakeIt: 'ist größer als 25 MB. Mach es kleiner, oder gib dem Agenten einen Pfad dorthin.',
   isEmpty: 'ist leer.',
   aMessageCanHaveFilesWereNot: (mostFiles: number, value: number) => `Eine Nachricht kann ${mostFiles} Dateien haben; ${value} wurden nicht hinzugefügt.`,

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import type { Skill } from '@/lib/api/types'
 import { type Tab, tabs } from '../model/tabs'
 import { t } from '../texts'
-import styles from './skill-page.module.css'
+import styles from '@/components/ui/tabs.module.css'
 
 const words: Record<Tab, string> = { get edit() { return t.edit }, get files() { return t.files }, get versions() { return t.versionsTitle }, get training() { return t.training } }
 

@@ -1,6 +1,6 @@
 import { Upload } from 'lucide-react'
 import { type ReactNode, useRef } from 'react'
-import { Button } from '@/components/ui/button'
+import { Button } from './button'
 
 interface FileButtonProps {
   label: string
