@@ -12,14 +12,14 @@ pub mod tls;
 
 use crate::{HttpServerConfig, auth::client_address::TrustedProxies};
 use axum::Router;
-use by_address::{AddressConnections, AddressPermit};
+use by_address::{AddressConnections, AddressPermit, ConnectionUse, ResponseInProgress};
 use client_stream::ClientStream;
 use handshakes::OpenHandshakes;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{StatusCode, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
 use stall::StallTimeoutStream;
-use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 use tls::ServerTls;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -125,7 +125,7 @@ pub async fn serve(
     let handshakes = OpenHandshakes::new(limits.handshakes);
 
     while let Some((permit, stream, remote)) = accept_next(&listener, &permits, &cancel).await {
-        let Some(of_address) = by_address.admit(remote.ip()) else {
+        let Some((of_address, in_use)) = by_address.admit(remote.ip()) else {
             refuse(&stream);
             continue;
         };
@@ -133,27 +133,27 @@ pub async fn serve(
         let prepared = prepare(&stream, limits.write_stall).and_then(|()| stream.local_addr());
         // The client may already have disconnected.
         let Ok(local) = prepared else { continue };
-        let peer = ConnectionAddrs { remote, local };
+        let accepted = AcceptedConnection { peer: ConnectionAddrs { remote, local }, in_use };
         let (http, router, cancel, abort) = (http.clone(), router.clone(), cancel.clone(), abort.clone());
         let wrap = move |stream| StallTimeoutStream::new(stream, limits.write_stall, permit);
         let Some(tls) = tls.clone() else {
-            connections.spawn(connection(http, ClientStream::Plain(wrap(stream)), peer, router, cancel, abort));
+            connections.spawn(connection(http, ClientStream::Plain(wrap(stream)), accepted, router, cancel, abort));
             continue;
         };
         let handshake = handshakes.begin(remote.ip());
         connections.spawn(async move {
             // In a box of its own, which is gone when the connection is served.
-            let accepted = Box::pin(async {
+            let encrypted = Box::pin(async {
                 tokio::select! {
-                    accepted = tokio::time::timeout(limits.header_read, tls.accept(stream, wrap)) => accepted.ok(),
+                    encrypted = tokio::time::timeout(limits.header_read, tls.accept(stream, wrap)) => encrypted.ok(),
                     () = handshake.closed() => None,
                     () = cancel.cancelled() => None,
                 }
             });
-            match accepted.await {
+            match encrypted.await {
                 Some(Ok(Some(stream))) => {
                     drop(handshake);
-                    connection(http, ClientStream::Tls(Box::new(stream)), peer, router, cancel, abort).await;
+                    connection(http, ClientStream::Tls(Box::new(stream)), accepted, router, cancel, abort).await;
                 }
                 Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Some(Ok(None)) | None => tracing::debug!("a connection ended without a TLS handshake"),
@@ -230,26 +230,50 @@ fn prepare(stream: &TcpStream, stall: Duration) -> io::Result<()> {
     Ok(())
 }
 
+struct AcceptedConnection {
+    peer: ConnectionAddrs,
+    in_use: Arc<ConnectionUse>,
+}
+
 async fn connection(
     http: http1::Builder,
     stream: ClientStream,
-    peer: ConnectionAddrs,
+    AcceptedConnection { peer, in_use }: AcceptedConnection,
     router: Router,
     cancel: CancellationToken,
     abort: CancellationToken,
 ) {
     let is_encrypted = stream.is_encrypted();
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+    in_use.can_be_closed();
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer);
         if is_encrypted {
             request.extensions_mut().insert(EncryptedConnection);
         }
-        router.clone().call(request)
+        let in_progress = in_use.begin_request();
+        let response = router.clone().call(request);
+        async move {
+            let response = response.await?;
+            let request = match response.status() {
+                StatusCode::SWITCHING_PROTOCOLS => {
+                    in_progress.upgraded();
+                    None
+                }
+                _ => Some(in_progress),
+            };
+            Ok::<_, Infallible>(response.map(|body| ResponseInProgress { body, _request: request }))
+        }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    let closed = async {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = in_use.closed() => {}
+        }
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = cancel.cancelled() => {
+        () = closed => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
@@ -270,8 +294,8 @@ mod tests {
 
     #[test]
     fn an_idle_connection_takes_less_than_3_kib() {
-        let size = size_of_result(|(http, stream, peer, router, cancel, abort)| {
-            connection(http, stream, peer, router, cancel, abort)
+        let size = size_of_result(|(http, stream, accepted, router, cancel, abort)| {
+            connection(http, stream, accepted, router, cancel, abort)
         });
         assert!(size < 3 * 1024, "{size} bytes; box what runs rarely");
     }
