@@ -59,7 +59,7 @@ export class Stage {
     this.program ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? findChromium(), headless: true, args: flags })
     // Requests of a service worker cannot be seen or cut off here; only its own test has one.
     const context = await this.program.newContext({ serviceWorkers: 'block', ...options })
-    context.setDefaultTimeout(60_000)
+    context.setDefaultTimeout(Number(process.env.GREENROOM_E2E_TIMEOUT ?? 60_000))
     if (isSignedIn) await context.addCookies([{ ...(await this.server.signIn()), url: this.url }])
     context.on('console', (message) => {
       const text = message.text()

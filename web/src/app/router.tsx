@@ -137,9 +137,9 @@ const newAgentRoute = createRoute({
 const agentRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/agents/$agentId',
-  validateSearch: ({ test, show }: Record<string, unknown>): { test?: true; show?: 'effective' } => ({
+  validateSearch: ({ test, show }: Record<string, unknown>): { test?: true; show?: 'effective' | 'memory' } => ({
     ...(test === true ? { test } : {}),
-    ...(show === 'effective' ? { show } : {}),
+    ...(show === 'effective' || show === 'memory' ? { show } : {}),
   }),
   component: lazyRouteComponent(agentPages, 'AgentRoute'),
 })

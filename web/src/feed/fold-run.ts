@@ -13,6 +13,7 @@ export function foldRun(run: RunState, event: KnownEvent, parts: number): RunSta
       return hasEnded(run) ? started : { ...started, status: 'running' }
     }
     case 'status':
+      if (event.data.status === 'whisper') return { ...run, whispers: [...run.whispers, event.data.message ?? ''] }
       return { ...run, activity: event.data.message, steered: steer(run.steered, event.data) }
     case 'content_delta':
     case 'thinking_delta':

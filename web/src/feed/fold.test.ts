@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { foldRoom } from './fold-room'
 import { fromHistory, withRuns } from './snapshot'
-import { type Message, type RunState, emptyRoom, textOf } from './state'
+import { textOf } from './message-text'
+import { type Message, type RunState, emptyRoom } from './state'
 import { epoch, events, plainFold, roomId, runs, steps } from './testing/journal'
 
 /** Without the times of tools, which only events have. */

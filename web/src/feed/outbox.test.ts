@@ -4,7 +4,7 @@ import type { NewMessage, Posted } from '@/lib/api/types'
 import type { RoomEvent } from './event'
 import { Feed } from './feed'
 import { rowsOf } from './rows'
-import { textOf } from './state'
+import { textOf } from './message-text'
 import { FakeServer } from './testing/fake-server'
 import { epoch, roomId } from './testing/journal'
 import { Random } from './testing/random'
@@ -37,7 +37,7 @@ function shownTexts(feed: Feed): string[] {
   return rowsOf(state).map((row) => {
     if (row.kind === 'pending') return row.pending.text
     if (row.kind === 'skipped') return '…'
-    const message = state.messages.get(row.id)
+    const message = state.messages.get(row.kind === 'together' ? (row.ids[0] ?? '') : row.id)
     return message ? textOf(message) : ''
   })
 }

@@ -2,6 +2,8 @@ import { type Pending, type RoomState, type RunState, hasEnded } from './state'
 
 export type Row =
   | { kind: 'message'; key: string; id: string }
+  /** Answers to one message that were written at the same time. */
+  | { kind: 'together'; key: string; ids: readonly string[] }
   | { kind: 'run'; key: string; id: string }
   | { kind: 'pending'; key: string; pending: Pending }
   /** Where messages were skipped. */
@@ -28,7 +30,10 @@ export function rowsOf(source: Source): Row[] {
       isAbove = false
     }
     for (let run = ended[next]; run && (run.queuedSeq ?? 0) < seq; run = ended[++next]) rows.push(runRow(run))
-    rows.push({ kind: 'message', key: id, id })
+    const last = rows.at(-1)
+    const beside = last?.kind === 'message' ? [last.id] : last?.kind === 'together' ? last.ids : []
+    if (beside.some((other) => overlap(source, other, id))) rows.splice(-1, 1, { kind: 'together', key: beside[0] ?? id, ids: [...beside, id] })
+    else rows.push({ kind: 'message', key: id, id })
   }
   for (const run of ended.slice(next)) rows.push(runRow(run))
   for (const pending of source.pending) {
@@ -37,6 +42,14 @@ export function rowsOf(source: Source): Row[] {
   }
   for (const run of silent.filter((one) => !hasEnded(one)).sort(byQueue)) rows.push(runRow(run))
   return rows
+}
+
+/** Whether an answer began while an earlier one to the same message was still written. */
+function overlap({ messages, runs }: Source, earlier: string, later: string): boolean {
+  const [one, other] = [messages.get(earlier), messages.get(later)]
+  const [first, second] = [runs.get(one?.runId ?? ''), runs.get(other?.runId ?? '')]
+  if (!other || !first || !second || first.messageId === null || first.messageId !== second.messageId) return false
+  return hasEnded(first) ? first.endedAt !== null && other.createdAt < first.endedAt : true
 }
 
 function runRow(run: RunState): Row {

@@ -81,6 +81,8 @@ export interface RunState {
   approvals: readonly Approval[]
   /** Messages that were added to this answer while it ran. */
   steered: readonly string[]
+  /** What the agent told people, and no other agent. */
+  whispers: readonly string[]
   /** Folded from its first event on: approvals and times of its tools are all here. */
   whole: boolean
 }
@@ -164,6 +166,7 @@ export function newRun(id: string): RunState {
     endedAt: null,
     approvals: [],
     steered: [],
+    whispers: [],
     whole: false,
   }
 }
@@ -173,26 +176,6 @@ const ends: ReadonlySet<RunStatus> = new Set(['completed', 'failed', 'cancelled'
 export function hasEnded(run: Pick<RunState, 'status'>): boolean {
   return ends.has(run.status)
 }
-
-/** The joined text; what was written after a tool call begins a new paragraph, as in the server's own fold. */
-export function textOf(message: Message, type: 'text' | 'thinking' = 'text'): string {
-  let joined = ''
-  let interrupted = false
-  for (const part of message.parts) {
-    if (part.type === 'tool') interrupted = true
-    if (part.type !== type || part.text === '') continue
-    if (interrupted && joined !== '') {
-      const present = trailing(joined) + leading(part.text)
-      joined += '\n'.repeat(Math.max(0, 2 - present))
-    }
-    interrupted = false
-    joined += part.text
-  }
-  return joined
-}
-
-const trailing = (text: string) => text.length - text.replace(/\n+$/, '').length
-const leading = (text: string) => text.length - text.replace(/^\n+/, '').length
 
 export function speakerOf(author: Author): Speaker {
   return author.kind === 'agent' ? { kind: 'agent', id: author.id } : author

@@ -2,7 +2,8 @@ import type { History, Run } from '@/lib/api/types'
 import type { RoomEvent } from '../event'
 import journal from '../fixtures/journal.json'
 import { foldRoom } from '../fold-room'
-import { type Message, type RoomState, type RunState, emptyRoom, textOf } from '../state'
+import { textOf } from '../message-text'
+import { type Message, type RoomState, type RunState, emptyRoom } from '../state'
 
 /** What one event changes, as the server's own fold has it. */
 interface FoldChange {

@@ -14,6 +14,7 @@ export const queryKeys = {
     all: ['agents'],
     one: (id: string) => ['agents', 'one', id] as const,
     effective: (id: string, updatedAt: string, room: string | null) => ['agents', 'one', id, 'effective', updatedAt, room] as const,
+    memories: (id: string) => ['agents', 'one', id, 'memories'] as const,
     testRoom: (id: string) => ['test-room', id] as const,
   },
   rooms: {

@@ -20,6 +20,7 @@ import { AgentMenu } from './agent-menu'
 import type { AgentView, ShowRoom } from './agent-page'
 import styles from './agent-editor.module.css'
 import { EffectiveView } from './effective-view'
+import { MemoryView } from './memory-view'
 import { AgentSaveBar } from './agent-save-bar'
 import { SideRoom } from './side-room'
 import { t } from '../texts'
@@ -37,6 +38,7 @@ interface AgentEditorProps {
 const views = [
   { value: 'settings', get label() { return t.settings } },
   { value: 'effective', get label() { return t.effectiveTools } },
+  { value: 'memory', get label() { return t.memory } },
 ] as const
 
 export function AgentEditor({ agent, initial, suggestName, view, showRoom }: AgentEditorProps): ReactNode {
@@ -44,7 +46,6 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
   const navigate = useNavigate()
   const form = useRef<HTMLFormElement>(null)
   const title = agent?.name ?? t.newAgent
-  const isEffective = agent !== null && view.show === 'effective'
   const isTesting = agent !== null && view.test === true
 
   useEffect(() => {
@@ -107,13 +108,13 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
               <Segmented
                 label={t.whatToShow}
                 choices={views}
-                value={isEffective ? 'effective' : 'settings'}
-                onChange={(value) => show(agent.id, { ...view, show: value === 'effective' ? value : undefined })}
+                value={view.show ?? 'settings'}
+                onChange={(value) => show(agent.id, { ...view, show: value === 'settings' ? undefined : value })}
               />
             )}
-            {isEffective ? (
-              <EffectiveView agent={agent} isChanged={isChanged} />
-            ) : (
+            {agent && view.show === 'effective' && <EffectiveView agent={agent} isChanged={isChanged} />}
+            {agent && view.show === 'memory' && <MemoryView agent={agent} />}
+            {(!agent || view.show === undefined) && (
               <>
                 {!agent && <TemplateChoice />}
                 <AgentForm

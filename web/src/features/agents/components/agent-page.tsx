@@ -21,7 +21,7 @@ export type ShowRoom = (roomId: string) => ReactNode
 export interface AgentView {
   /** The side room is open. */
   test?: true
-  show?: 'effective'
+  show?: 'effective' | 'memory'
 }
 
 export function AgentPage({ agentId, view, showRoom }: { agentId: string; view: AgentView; showRoom: ShowRoom }): ReactNode {

@@ -289,4 +289,13 @@ export const de: typeof en = {
   criticPrompt: 'Du bist der Kritiker in einem Team. Hinterfrage Annahmen, suche den Fall, in dem der Plan scheitert, und nenne den billigsten Weg, das herauszufinden. Sei konkret und höflich. Nenne höchstens fünf Punkte, den ernstesten zuerst. Ist der Plan gut, sag, was dich überzeugt hat.',
   neverUsed: 'nie',
   templates: 'Vorlagen',
+  memory: 'Gedächtnis',
+  notesThatTheAgentSaved: 'Notizen, die der Agent für sich gespeichert hat, in allen Räumen. Programme wie Claude Code haben ein eigenes Gedächtnis.',
+  couldNotLoadTheMemory: 'Das Gedächtnis konnte nicht geladen werden',
+  noNotesYet: 'Noch keine Notizen.',
+  note: 'Notiz',
+  editNote: 'Notiz bearbeiten',
+  deleteNote: 'Notiz löschen',
+  deleteThisNote: 'Diese Notiz löschen?',
+  theAgentForgetsIt: 'Der Agent erinnert sich nicht mehr daran.',
 }

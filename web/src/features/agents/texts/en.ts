@@ -287,4 +287,13 @@ export const en = {
   criticPrompt: 'You are the critic in a team. Question assumptions, look for the case in which the plan fails, and name the cheapest way to find out. Be specific and polite. Give at most five points, the most serious first. If the plan is sound, say what convinced you.',
   neverUsed: 'never',
   templates: 'Templates',
+  memory: 'Memory',
+  notesThatTheAgentSaved: 'Notes that the agent saved for itself, in all rooms. Programs such as Claude Code keep a memory of their own.',
+  couldNotLoadTheMemory: 'Could not load the memory',
+  noNotesYet: 'No notes yet.',
+  note: 'Note',
+  editNote: 'Edit note',
+  deleteNote: 'Delete note',
+  deleteThisNote: 'Delete this note?',
+  theAgentForgetsIt: 'The agent will not remember it.',
 }

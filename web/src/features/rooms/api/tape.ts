@@ -27,6 +27,16 @@ export function skipCell(id: string, cell: string): Promise<Tape> {
   return answerOf(api.POST('/api/rooms/{id}/tape/skip', { params: { path: { id }, header: once() }, body: { cell } }))
 }
 
+/** Lets an agent speak before what is planned. */
+export function insertAgent(id: string, agent: string): Promise<Tape> {
+  return answerOf(api.POST('/api/rooms/{id}/tape/insert', { params: { path: { id }, header: once() }, body: { agent_id: agent } }))
+}
+
+/** `cells` are all planned ones, in their new order. */
+export function reorderCells(id: string, cells: string[]): Promise<Tape> {
+  return answerOf(api.POST('/api/rooms/{id}/tape/reorder', { params: { path: { id }, header: once() }, body: { cells } }))
+}
+
 export function changePolicy(id: string, policy: RoomPolicyChange): Promise<Room> {
   return answerOf(api.PATCH('/api/rooms/{id}', { params: { path: { id }, header: once() }, body: { policy } }))
 }

@@ -4,11 +4,13 @@ import { AgentMark } from '@/components/ui/agent-mark'
 import { IconButton } from '@/components/ui/button'
 import { CopyButton } from '@/components/ui/copy-button'
 import { later } from '@/components/ui/later'
-import { type Message, type RunState, textOf } from '@/feed/state'
+import { textOf } from '@/feed/message-text'
+import type { Message, RunState } from '@/feed/state'
 import { useRun } from '@/feed/use-feed'
 import { usePreference } from '@/lib/preferences'
 import { putInComposer, quoted } from '../model/composer-insert'
 import { useAgentName } from '../model/use-agents'
+import { useIsCritic } from '../model/use-is-critic'
 import { useRetry } from '../model/use-retry'
 import { useWholeRun } from '../model/use-whole-run'
 import { AnswerEnd } from './answer-end'
@@ -17,7 +19,9 @@ import { AnswerParts } from './answer-parts'
 import { Entry } from './entry'
 import { LiveLine } from './live-line'
 import { RepliesTo } from './replies-to'
+import { Whispers } from './whispers'
 import { t } from '../texts'
+import styles from './whispers.module.css'
 
 const EventsDialog = later(async () => (await import('./events-dialog')).EventsDialog)
 
@@ -34,6 +38,7 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
   const name = useAgentName(roomId, agentId)
   const run = useRun(roomId, message.runId)
   const retry = useRetry(roomId, run)
+  const isCritic = useIsCritic(roomId, agentId)
   const isDeveloper = usePreference('developer')
   const [isShowingEvents, setIsShowingEvents] = useState(false)
   // History has neither the times of tools, nor approvals, nor why an answer was cut off.
@@ -50,6 +55,7 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
         <>
           <AgentMark id={agentId} name={name} />
           <strong>{name}</strong>
+          {isCritic && <span className={styles.badge}>{t.criticOnlyPeopleReadThis}</span>}
         </>
       }
       actions={
@@ -68,6 +74,7 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
       }
     >
       <RepliesTo roomId={roomId} messageId={run?.messageId ?? null} previousId={previousId} />
+      <Whispers texts={run?.whispers ?? noWhispers} />
       <AnswerParts message={message} agent={name} approvals={run?.approvals ?? noApprovals} />
       {message.status === 'streaming' ? <LiveLine message={message} run={run} /> : <AnswerEnd roomId={roomId} message={message} run={run} />}
       {isShowingEvents && (
@@ -77,4 +84,5 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
   )
 })
 
+const noWhispers: RunState['whispers'] = []
 const noApprovals: RunState['approvals'] = []

@@ -106,8 +106,8 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
                 <ConversationRow
                   roomId={roomId}
                   row={row}
-                  previousId={before?.kind === 'message' ? before.id : null}
-                  isMarked={target !== null && seqOfRow(item.index) === target}
+                  previousId={before?.kind === 'message' ? before.id : before?.kind === 'together' ? (before.ids.at(-1) ?? null) : null}
+                  target={target}
                 />
               </div>
             )
@@ -138,7 +138,9 @@ function useSeqOfRow(roomId: string, rows: Row[]): (index: number) => number | n
   const room = useFeed().room(roomId)
   return (index) => {
     const row = rows[index]
-    return row?.kind === 'message' ? (room.snapshot().state?.messages.get(row.id)?.seq ?? null) : null
+    // Of answers side by side the last one: a link to any of them leads to this row.
+    const id = row?.kind === 'message' ? row.id : row?.kind === 'together' ? row.ids.at(-1) : undefined
+    return id === undefined ? null : (room.snapshot().state?.messages.get(id)?.seq ?? null)
   }
 }
 

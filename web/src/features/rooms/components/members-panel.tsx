@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { UserMinus, UserPlus, X } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { SlidersHorizontal, UserMinus, UserPlus, X } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
 import { AgentDetail } from '@/components/ui/agent-detail'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { IconButton } from '@/components/ui/button'
@@ -10,7 +10,9 @@ import { roomsQuery } from '@/lib/api/queries'
 import type { Agent, Room } from '@/lib/api/types'
 import { setAgents } from '../api/room-commands'
 import { doingOf, toggleMembers } from '../model/members'
+import { flagWords, settingsIn } from '../model/member-flags'
 import { useAgents } from '../model/use-agents'
+import { MemberSettings } from './member-settings'
 import { TapeSection } from './tape-section'
 import { TurnOrder } from './turn-order'
 import { t } from '../texts'
@@ -26,6 +28,7 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
     mutationFn: ({ members }: { agent: string; members: string[] }) => setAgents(room.id, members),
     onSuccess: () => queries.invalidateQueries(roomsQuery),
   })
+  const [open, setOpen] = useState<string | null>(null)
   const isMoving = (id: string): boolean => change.isPending && change.variables.agent === id
 
   return (
@@ -40,7 +43,12 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
       {present.length > 1 && <TurnOrder room={room} members={present} />}
       <ul className={styles.list}>
         {present.map((agent) => (
-          <Member key={agent.id} roomId={room.id} agent={agent}>
+          <Member key={agent.id} roomId={room.id} agent={agent} flags={flagWords(settingsIn(room, agent.id))} below={open === agent.id && <MemberSettings room={room} agent={agent} />}>
+            {present.length > 1 && (
+              <IconButton label={t.settingsOf(agent.name)} aria-expanded={open === agent.id} onClick={() => setOpen(open === agent.id ? null : agent.id)}>
+                <SlidersHorizontal size={15} aria-hidden />
+              </IconButton>
+            )}
             <IconButton
               label={t.remove(agent.name)}
               disabled={change.isPending}
@@ -58,7 +66,7 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
           {explain(change.error)}
         </p>
       )}
-      {present.length > 1 && <TapeSection room={room} />}
+      {present.length > 1 && <TapeSection room={room} members={present} />}
       {others.length > 0 && (
         <>
           <h3 className={styles.others}>{t.addAgents}</h3>
@@ -82,18 +90,31 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
   )
 }
 
-function Member({ roomId, agent, children }: { roomId: string; agent: Agent; children: ReactNode }): ReactNode {
+interface MemberProps {
+  roomId: string
+  agent: Agent
+  /** What is special about it in this room. */
+  flags?: readonly string[]
+  below?: ReactNode
+  children: ReactNode
+}
+
+function Member({ roomId, agent, flags = [], below, children }: MemberProps): ReactNode {
   const doing = useRoom(roomId, (view) => doingOf(view.state, agent.id))
   return (
-    <li className={styles.member}>
-      <AgentMark id={agent.id} name={agent.name} />
-      <span className={styles.who}>
-        <span className={styles.name}>{agent.name}</span>
-        <span className={styles.detail} data-doing={doing ?? undefined}>
-          {doing ?? <AgentDetail agent={agent} />}
+    <li>
+      <div className={styles.member}>
+        <AgentMark id={agent.id} name={agent.name} />
+        <span className={styles.who}>
+          <span className={styles.name}>{agent.name}</span>
+          <span className={styles.detail} data-doing={doing ?? undefined}>
+            {doing ?? <AgentDetail agent={agent} />}
+          </span>
+          {flags.length > 0 && <span className={styles.flags}>{flags.join(' · ')}</span>}
         </span>
-      </span>
-      {children}
+        {children}
+      </div>
+      {below}
     </li>
   )
 }

@@ -1,6 +1,6 @@
 import { CornerDownRight } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { textOf } from '@/feed/state'
+import { textOf } from '@/feed/message-text'
 import { useRoom } from '@/feed/use-feed'
 import styles from './replies-to.module.css'
 

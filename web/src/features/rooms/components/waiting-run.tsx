@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useEffect } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
-import { textOf } from '@/feed/state'
+import { textOf } from '@/feed/message-text'
 import { useFeed, useRoom, useRun } from '@/feed/use-feed'
 import type { NamedRun } from '@/lib/api/types'
 import { ApprovalCard } from './approval-card'

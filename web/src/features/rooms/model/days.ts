@@ -15,7 +15,8 @@ export function newDayAt(rows: readonly Row[], index: number, messages: Times): 
 }
 
 function timeOf(row: Row | undefined, messages: Times): string | null {
-  return row?.kind === 'message' ? (messages.get(row.id)?.createdAt ?? null) : null
+  const id = row?.kind === 'message' ? row.id : row?.kind === 'together' ? row.ids[0] : undefined
+  return id === undefined ? null : (messages.get(id)?.createdAt ?? null)
 }
 
 function dayOf(time: string): string {

@@ -1,6 +1,7 @@
 import { type Status } from '@/components/ui/status-dot'
 import { unfinished } from '@/feed/rows'
-import { type Message, type RoomState, type RunState, textOf } from '@/feed/state'
+import { textOf } from '@/feed/message-text'
+import type { Message, RoomState, RunState } from '@/feed/state'
 import type { RoomSummary } from '@/lib/api/types'
 import { t } from '../texts'
 

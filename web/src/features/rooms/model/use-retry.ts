@@ -1,4 +1,5 @@
-import { type RunState, textOf } from '@/feed/state'
+import { textOf } from '@/feed/message-text'
+import type { RunState } from '@/feed/state'
 import { useFeed, useRoom } from '@/feed/use-feed'
 
 /** Posts the question again, to the same agent or to another one of the room; `null` if the question is unknown. */

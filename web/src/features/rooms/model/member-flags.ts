@@ -1,0 +1,29 @@
+import type { MemberSettings, Room } from '@/lib/api/types'
+import { t } from '../texts'
+
+type Flag = Exclude<keyof MemberSettings, 'priority'>
+
+const noSettings: MemberSettings = { priority: 0, interrupt_every_turn: false, transparent: false, final_response: false, critic: false, aware_only: false }
+
+/** The settings of an agent in a room. The server leaves out what nobody has changed. */
+export function settingsIn(room: Pick<Room, 'policy'>, agentId: string): MemberSettings {
+  const members = room.policy.members as Room['policy']['members'] | undefined
+  return { ...noSettings, ...members?.[agentId] }
+}
+
+/** What can be said of one agent in one room, and what it means. */
+export function memberFlags(): { flag: Flag; label: string; detail: string }[] {
+  return [
+    { flag: 'interrupt_every_turn', label: t.flagEveryTurn, detail: t.flagEveryTurnDetail },
+    { flag: 'transparent', label: t.flagTransparent, detail: t.flagTransparentDetail },
+    { flag: 'final_response', label: t.flagLastWord, detail: t.flagLastWordDetail },
+    { flag: 'critic', label: t.flagCritic, detail: t.flagCriticDetail },
+    { flag: 'aware_only', label: t.flagWhenNamed, detail: t.flagWhenNamedDetail },
+  ]
+}
+
+/** What is set, in a few words each. */
+export function flagWords(settings: MemberSettings): string[] {
+  const priority = settings.priority === 0 ? [] : [t.priorityIs(settings.priority)]
+  return [...priority, ...memberFlags().flatMap(({ flag, label }) => (settings[flag] ? [label] : []))]
+}
