@@ -8,7 +8,13 @@ pub const MAX_CHARS: usize = 120;
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String, min_length = 1, max_length = 120)]
+#[schema(
+    value_type = String,
+    min_length = 1,
+    max_length = 120,
+    pattern = r"^(?=.*\S)[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+$",
+    examples("Ada")
+)]
 pub struct Name(String);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -26,7 +26,7 @@ impl Engine {
         let resolved = self.resolve_servers(owner, spec, Vec::new(), None).await?;
         match resolved.first_missing() {
             Some(name) => Err(EngineError::Refused {
-                pointer: "/mcp_servers",
+                pointer: "/mcp_servers".into(),
                 detail: self.unknown_server_message(owner, name).await?,
             }),
             None => Ok(()),

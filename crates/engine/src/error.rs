@@ -1,6 +1,7 @@
 //! Why a command was refused or failed.
 
 use domain::{budget::BudgetStatus, permission::Forbidden, skill::SkillFinding};
+use std::borrow::Cow;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -11,10 +12,10 @@ pub enum EngineError {
     Invalid(String),
     /// The same, with the part of the body that is at fault.
     #[error("{detail}")]
-    InvalidField { pointer: &'static str, detail: String },
+    InvalidField { pointer: Cow<'static, str>, detail: String },
     /// A valid request that this server cannot carry out; `pointer` is the part of the body that is at fault.
     #[error("{detail}")]
-    Refused { pointer: &'static str, detail: String },
+    Refused { pointer: Cow<'static, str>, detail: String },
     /// A skill that breaks a rule: at least one of the findings is an error.
     #[error("{}", first_message(.0))]
     Findings(Vec<SkillFinding>),
@@ -67,6 +68,18 @@ pub enum EngineError {
     Store(store::StoreError),
 }
 
+impl EngineError {
+    /// `pointer` is the JSON pointer (RFC 6901) of the field of the body that is wrong.
+    pub fn invalid_field(pointer: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        Self::InvalidField { pointer: pointer.into(), detail: detail.into() }
+    }
+
+    /// The same for a field that is right, but names what this server does not have or cannot do.
+    pub fn refused(pointer: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        Self::Refused { pointer: pointer.into(), detail: detail.into() }
+    }
+}
+
 impl From<store::StoreError> for EngineError {
     fn from(error: store::StoreError) -> Self {
         match error {
@@ -81,7 +94,7 @@ impl From<store::StoreError> for EngineError {
             | store::StoreError::McpServerExists(_)
             | store::StoreError::McpServerLimit => Self::Conflict(error.to_string()),
             store::StoreError::NoSuchAgent(_) => Self::Invalid(error.to_string()),
-            store::StoreError::LimitReached(detail) => Self::Refused { pointer: "", detail },
+            store::StoreError::LimitReached(detail) => Self::Refused { pointer: "".into(), detail },
             store::StoreError::Unavailable(failure) => Self::StoreUnavailable(failure),
             store::StoreError::RunStatusRefused
             | store::StoreError::UnsettledSignals

@@ -16,8 +16,8 @@ use domain::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
-    ApprovalPage, MessageHistory, NamedRun, RunFilter, SkillStats, SkillVersion, Store, StoreError, UsageQuery,
-    UsageRow, WorkspaceUse,
+    ApprovalPage, ListCursor, MessageHistory, NamedRun, RunFilter, SkillStats, SkillVersion, Store, StoreError,
+    UsageQuery, UsageRow, WorkspaceUse,
     journal::{Follower, Page},
     notify::{Notifier, OwnerWatch},
 };
@@ -41,10 +41,12 @@ queries! {
     agents(owner: &Owner) -> Vec<Agent>;
     agent(owner: &Owner, id: AgentId) -> Agent;
     rooms(owner: &Owner, limit: u32) -> Vec<RoomSummary>;
+    rooms_before(owner: &Owner, cursor: Option<ListCursor>, limit: u32) -> Vec<RoomSummary>;
     room_summary(owner: &Owner, id: RoomId) -> RoomSummary;
     room(owner: &Owner, id: RoomId) -> Room;
     room_with_agents(owner: &Owner, room: RoomId) -> (RoomPolicy, Vec<Agent>);
     history(owner: &Owner, room: RoomId, since: Seq, before: Option<Seq>, limit: u32) -> MessageHistory;
+    history_after(owner: &Owner, room: RoomId, since: Seq, before: Option<Seq>, limit: u32) -> MessageHistory;
     page(owner: &Owner, room: RoomId, after: &Position, limit: u32, with_raw: bool) -> Page;
     follow(owner: &Owner, room: RoomId, after: &Position, notifier: Arc<Notifier>) -> Follower;
     run(owner: &Owner, id: RunId) -> Run;

@@ -99,7 +99,7 @@ impl Engine {
         let mut attachments = Vec::with_capacity(named.len());
         for attachment in named {
             let refused = || EngineError::Refused {
-                pointer: "/attachments",
+                pointer: "/attachments".into(),
                 detail: format!(
                     "attachments: {:?} is not one of your uploads; POST /api/uploads first and send the url from its response",
                     attachment.url

@@ -5,7 +5,11 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use domain::permission::Forbidden;
+use bytes::Bytes;
+use domain::{
+    permission::Forbidden,
+    position::{Epoch, Seq},
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, error::Error, fmt, sync::Arc};
@@ -52,6 +56,7 @@ codes! {
     OperatorOnly = "operator_only", FORBIDDEN, "Only the operator may do this";
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
+    NotAcceptable = "not_acceptable", NOT_ACCEPTABLE, "No acceptable media type";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request took too long to arrive";
     Conflict = "conflict", CONFLICT, "Conflict with the current state";
     RoomBusy = "room_busy", CONFLICT, "The room is busy";
@@ -62,6 +67,7 @@ codes! {
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     RangeNotSatisfiable = "range_not_satisfiable", RANGE_NOT_SATISFIABLE, "The file does not have this part";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
+    ExpectationFailed = "expectation_failed", EXPECTATION_FAILED, "The expectation cannot be met";
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "Too many runs are waiting";
     TooManyStreams = "too_many_streams", TOO_MANY_REQUESTS, "Too many streams are open";
@@ -162,8 +168,8 @@ impl From<engine::EngineError> for Problem {
         match error {
             E::NotFound => Self::not_found(),
             E::Invalid(detail) => Self::invalid(detail),
-            E::InvalidField { pointer, detail } => Self::invalid(detail).with("pointer", pointer),
-            E::Refused { pointer, detail } => Self::new(Code::Unprocessable, detail).with("pointer", pointer),
+            E::InvalidField { pointer, detail } => Self::invalid(detail).with("pointer", pointer.as_ref()),
+            E::Refused { pointer, detail } => Self::new(Code::Unprocessable, detail).with("pointer", pointer.as_ref()),
             E::Findings(findings) => {
                 let pointer = findings.first().map(|finding| finding.pointer.clone()).unwrap_or_default();
                 let detail = findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
@@ -237,22 +243,70 @@ struct ProblemDetails<'a> {
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct ProblemSchema {
-    #[schema(rename = "type", examples("about:blank"))]
+    /// A URI that names the kind of problem: `urn:greenroom:problem:` and the code.
+    #[schema(rename = "type", format = "uri", examples("urn:greenroom:problem:not_found"))]
     kind: String,
+    /// A short title of the kind of problem, in English.
+    #[schema(examples("Not found"))]
     title: String,
-    #[schema(minimum = 400, maximum = 599)]
+    /// The status of the response.
+    #[schema(minimum = 400, maximum = 599, examples(404))]
     status: u16,
     code: Code,
     /// For people: what is wrong and what to do.
+    #[schema(examples("Nothing with this id exists."))]
     detail: String,
+    /// A URI that names this response: `urn:greenroom:request:` and its `x-request-id`, as in the log of the server.
+    #[schema(format = "uri-reference", examples("urn:greenroom:request:0199c1de-7d3f-7000-8000-000000000001"))]
+    instance: Option<String>,
     /// JSON pointer to the mistake in the body (RFC 6901).
     pointer: Option<String>,
+    /// The name of the query parameter that is wrong.
+    parameter: Option<String>,
+    /// With `payload_too_large`: how large a body may be.
+    max_bytes: Option<u64>,
+    /// With `unprocessable` for a skill: every rule that it breaks.
+    findings: Option<Vec<domain::skill::SkillFinding>>,
+    /// With `budget_exceeded`: the id of the budget.
+    budget: Option<String>,
+    /// With `budget_exceeded`: the limit of the budget in US dollars.
+    limit: Option<f64>,
+    /// With `budget_exceeded`: what was spent in US dollars.
+    spent: Option<f64>,
+    /// With `budget_exceeded`: when the budget starts again.
+    resets_at: Option<String>,
     /// With `mcp_failed`: the kind of failure, such as `mcp_timeout`.
     failure: Option<String>,
     /// With `position_reset`: the epoch to start over in.
     epoch: Option<String>,
     /// With `position_reset`: the room's newest position.
     head: Option<u64>,
+}
+
+/// The position that a client has is not in the journal of this room.
+pub fn position_reset(epoch: &Epoch, head: Seq) -> Problem {
+    let detail = "This position is not in the room's journal, which was restored or is shorter; discard what you have and \
+                  read again from position 0.";
+    Problem::new(Code::PositionReset, detail).with("epoch", epoch.as_str()).with("head", head)
+}
+
+fn problem_type(code: Code) -> String {
+    format!("urn:greenroom:problem:{code}")
+}
+
+/// The body of a problem that does not name its request yet.
+#[derive(Clone)]
+struct UnnamedProblem(Bytes);
+
+/// Adds the `instance` to a problem: only who knows the request id can.
+pub fn name_instance(response: &mut Response, request_id: &str) {
+    let Some(UnnamedProblem(body)) = response.extensions_mut().remove::<UnnamedProblem>() else { return };
+    if let Some(open) = body.strip_suffix(b"}") {
+        // A request id has no characters that JSON escapes.
+        let named = [open, br#","instance":"urn:greenroom:request:"#, request_id.as_bytes(), br#""}"#].concat();
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = named.into();
+    }
 }
 
 /// The cause to log, kept in the response's extensions until the response leaves.
@@ -263,7 +317,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let ProblemParts { code, detail, members, headers, cause } = *self.0;
         let details = ProblemDetails {
-            kind: "about:blank",
+            kind: &problem_type(code),
             title: code.title(),
             status: code.status().as_u16(),
             code,
@@ -271,10 +325,12 @@ impl IntoResponse for Problem {
             members: &members,
         };
         // Strings, numbers and maps with string keys always serialize.
-        let body = serde_json::to_vec(&details).unwrap_or_default();
+        let body: Bytes = serde_json::to_vec(&details).unwrap_or_default().into();
+        let unnamed = UnnamedProblem(body.clone());
         let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         let mut response = (code.status(), [kind], body).into_response();
         response.headers_mut().extend(headers);
+        response.extensions_mut().insert(unnamed);
         if let Some(cause) = cause {
             response.extensions_mut().insert(LoggedCause(cause));
         }
@@ -324,7 +380,7 @@ mod tests {
         let problem = Problem::new(Code::PositionReset, "start over").with("head", 7).caused_by("secret");
         assert_eq!(
             body(problem).await,
-            json!({"type": "about:blank", "title": "The position is not in this journal", "status": 409,
+            json!({"type": "urn:greenroom:problem:position_reset", "title": "The position is not in this journal", "status": 409,
                    "code": "position_reset", "detail": "start over", "head": 7})
         );
     }

@@ -5,7 +5,9 @@
 //! socket), [`observe`] (request id, log line, deadline), [`auth`] (authentication) and [`extract`] (parsing) before it
 //! reaches a handler in [`http`]. Every error becomes an [`error::Problem`].
 
+pub mod accept;
 pub mod auth;
+pub mod byte_range;
 pub mod error;
 pub mod extract;
 pub mod feed;
@@ -16,6 +18,7 @@ pub mod metrics;
 pub mod observe;
 pub mod openapi;
 pub mod path_routes;
+pub mod representation;
 mod request_span;
 pub mod routing;
 pub mod shares;

@@ -74,6 +74,8 @@ pub(crate) fn record_request(method: &'static str, route: &str, status: StatusCo
 }
 
 /// Get metrics in Prometheus text format
+///
+/// For the operator: routes and counts of all workspaces.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses(
     (status = 200, description = "All metrics of this process", body = String, content_type = "text/plain"),
 ))]

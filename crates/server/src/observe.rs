@@ -4,7 +4,7 @@
 use crate::{
     App,
     auth::{client_address::ForwardingConflict, refusals, request_source::RequestSource},
-    error::{Problem, log_cause},
+    error::{Problem, log_cause, name_instance},
     http::{project_files, uploads},
     listen::ConnectionAddrs,
     metrics,
@@ -102,6 +102,7 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let took = started.elapsed();
     let status = response.status();
     refusals::record(&app, &mut response, &source, method, route);
+    name_instance(&mut response, id.as_str());
     log_cause(&mut response, id.as_str(), method, route);
     tracing::debug!(
         request_id = id.as_str(),

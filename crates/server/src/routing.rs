@@ -14,9 +14,9 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     handler::Handler,
-    http::{HeaderMap, Method, Uri},
+    http::{HeaderMap, Method, StatusCode, Uri},
     middleware::from_fn_with_state,
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse as _, Redirect, Response},
     routing::MethodRouter,
 };
 use domain::permission::Permission;
@@ -139,15 +139,28 @@ impl RouterBuilder {
     }
 }
 
-/// A browser that was given a wrong address gets the web app, which says so; every other client a problem.
+/// A path of the API with a slash at its end is redirected, with the method and the body. A browser that was given a wrong
+/// address gets the web app, which says so; every other client a problem.
 async fn not_found(uri: Uri, headers: HeaderMap) -> Response {
-    let problem = || Problem::new(Code::NotFound, "This path does not exist; see /docs for the API.").into_response();
-    web::unknown_page(&uri, &headers).unwrap_or_else(problem)
+    match uri.path().strip_suffix('/').filter(|path| path.starts_with("/api/") && !path.ends_with('/')) {
+        Some(path) => {
+            let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            Redirect::permanent(&format!("{path}{query}")).into_response()
+        }
+        None => web::unknown_page(&uri, &headers).unwrap_or_else(|| {
+            Problem::new(Code::NotFound, "This path does not exist; see /docs for the API.").into_response()
+        }),
+    }
 }
 
-async fn method_not_allowed(method: Method) -> Problem {
+/// The router adds the Allow header to both responses.
+async fn method_not_allowed(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     Problem::new(
         Code::MethodNotAllowed,
         format!("This path does not support {method}; the Allow header lists the supported methods."),
     )
+    .into_response()
 }

@@ -11,7 +11,7 @@ export interface FeedApi {
 
 export const httpApi: FeedApi = {
   history: (id, limit, before, since) =>
-    answerOf(api.GET('/api/rooms/{id}/messages', { params: { path: { id }, query: { limit, before, since } } })),
+    answerOf(api.GET('/api/rooms/{id}/messages', { params: { path: { id }, query: { limit, before, since: since?.toString() } } })),
   // The same address also serves a stream of text, which is not asked for here.
   events: (id, after, limit) =>
     answerOf(api.GET('/api/rooms/{id}/events', { params: { path: { id }, query: { after, limit } } })) as Promise<EventPage>,

@@ -87,63 +87,78 @@ impl Engine {
                 spec.provider,
                 self.providers().names()
             );
-            return Err(EngineError::InvalidField { pointer: "/provider", detail });
+            return Err(EngineError::InvalidField { pointer: "/provider".into(), detail });
         };
         check_settings(spec)?;
         if let Some(too_high) = spec.limits.first_above(&self.config().limits, stored_limits) {
-            return Err(EngineError::Refused { pointer: "/limits", detail: format!("limits.{too_high}") });
+            return Err(EngineError::Refused { pointer: "/limits".into(), detail: format!("limits.{too_high}") });
         }
         self.check_skills(owner, spec).await?;
         self.check_servers(owner, spec).await?;
         if spec.model_options.is_some() && !provider.supports_model_options() {
             let detail =
                 format!("the provider {} has its own settings for models; leave model_options out", spec.provider);
-            return Err(EngineError::Refused { pointer: "/model_options", detail });
+            return Err(EngineError::Refused { pointer: "/model_options".into(), detail });
         }
         if let Some(detail) = self.providers().login_refusal(owner, &*provider) {
-            return Err(EngineError::Refused { pointer: "/provider", detail });
+            return Err(EngineError::refused("/provider", detail));
         }
-        let refused = |RefusedSetting { pointer, detail }| EngineError::Refused { pointer, detail };
+        let refused = |RefusedSetting { pointer, detail }| EngineError::refused(pointer, detail);
         provider.check(spec).map_err(refused)
     }
 }
 
 /// The rules that need no look at the server.
 fn check_settings(spec: &AgentSpec) -> Result<(), EngineError> {
-    let invalid = |detail: String| Err(EngineError::Invalid(detail));
+    let invalid = |pointer: String, detail: String| Err(EngineError::invalid_field(pointer, detail));
     if spec.system_prompt.as_ref().is_some_and(|prompt| prompt.len() > MAX_SYSTEM_PROMPT_BYTES) {
-        return invalid(format!("system_prompt: at most {MAX_SYSTEM_PROMPT_BYTES} bytes."));
+        return invalid(
+            "/system_prompt".to_owned(),
+            format!("system_prompt: at most {MAX_SYSTEM_PROMPT_BYTES} bytes."),
+        );
     }
-    let name_lists = [&spec.skills, &spec.mcp_servers, &spec.tools.allow, &spec.tools.ask, &spec.tools.deny];
     let is_bad_name =
         |name: &String| name.is_empty() || name.chars().count() > MAX_NAME || name.contains(char::is_control);
-    if name_lists.iter().any(|list| list.len() > MAX_LIST || list.iter().any(is_bad_name))
-        || spec.model.as_ref().is_some_and(is_bad_name)
-    {
-        return invalid(format!(
-            "model, skills, mcp_servers and tools take one-line names of 1 to {MAX_NAME} characters, at most {MAX_LIST} each."
-        ));
+    let name_lists = [
+        ("/skills", &spec.skills),
+        ("/mcp_servers", &spec.mcp_servers),
+        ("/tools/allow", &spec.tools.allow),
+        ("/tools/ask", &spec.tools.ask),
+        ("/tools/deny", &spec.tools.deny),
+    ];
+    for (pointer, list) in name_lists {
+        if list.len() > MAX_LIST {
+            return invalid(pointer.to_owned(), format!("{}: at most {MAX_LIST} names.", &pointer[1..]));
+        }
+        if let Some(index) = list.iter().position(is_bad_name) {
+            let detail = format!("{}: names have one line and 1 to {MAX_NAME} characters.", &pointer[1..]);
+            return invalid(format!("{pointer}/{index}"), detail);
+        }
+    }
+    if spec.model.as_ref().is_some_and(is_bad_name) {
+        return invalid("/model".to_owned(), format!("model: a name of one line, 1 to {MAX_NAME} characters."));
     }
     if spec.model.as_ref().is_some_and(|model| model.starts_with('-')) {
-        return invalid(
-            "model: the name of a model does not begin with -, which would be an option of a program.".to_owned(),
-        );
+        let detail = "model: the name of a model does not begin with -, which would be an option of a program.";
+        return invalid("/model".to_owned(), detail.to_owned());
     }
     let values: usize = spec.skill_parameters.values().map(|given| given.len()).sum();
     if values > MAX_LIST || spec.skill_parameters.keys().any(is_bad_name) {
-        return invalid(format!("skill_parameters: at most {MAX_LIST} values."));
+        return invalid("/skill_parameters".to_owned(), format!("skill_parameters: at most {MAX_LIST} values."));
     }
     let limits = &spec.limits;
     let counts = [
-        limits.turns,
-        limits.wall_seconds,
-        limits.first_byte_seconds,
-        limits.idle_seconds,
-        limits.tool_seconds,
-        limits.approval_seconds,
+        ("turns", limits.turns.map(u64::from)),
+        ("wall_seconds", limits.wall_seconds.map(u64::from)),
+        ("first_byte_seconds", limits.first_byte_seconds.map(u64::from)),
+        ("idle_seconds", limits.idle_seconds.map(u64::from)),
+        ("tool_seconds", limits.tool_seconds.map(u64::from)),
+        ("approval_seconds", limits.approval_seconds.map(u64::from)),
+        ("output_bytes", limits.output_bytes),
     ];
-    if counts.contains(&Some(0)) || limits.output_bytes == Some(0) {
-        return invalid("limits: a limit is at least 1; leave it out for the server's default.".to_owned());
+    if let Some((name, _)) = counts.iter().find(|(_, limit)| *limit == Some(0)) {
+        let detail = "limits: a limit is at least 1; leave it out for the server's default.";
+        return invalid(format!("/limits/{name}"), detail.to_owned());
     }
     Ok(())
 }

@@ -152,5 +152,5 @@ impl Engine {
 }
 
 fn remember_refused(detail: &str) -> EngineError {
-    EngineError::Refused { pointer: "/remember", detail: detail.to_owned() }
+    EngineError::Refused { pointer: "/remember".into(), detail: detail.to_owned() }
 }

@@ -51,7 +51,7 @@ impl Engine {
         let owner = actor.require(Permission::ManageBudgets)?;
         if limit <= Cost::ZERO || limit > MAX_LIMIT {
             let detail = "limit_usd: it must be more than 0, and at most 1000000000".into();
-            return Err(EngineError::InvalidField { pointer: "/limit_usd", detail });
+            return Err(EngineError::InvalidField { pointer: "/limit_usd".into(), detail });
         }
         self.check_scope(owner, scope).await?;
         let budget = Budget { id: BudgetId::generate(), scope, period, limit, created_at: Timestamp::now() };
@@ -80,7 +80,7 @@ impl Engine {
         match found {
             Err(StoreError::NotFound) => {
                 let detail = format!("id: this workspace has no {} with this id", scope.as_str());
-                Err(EngineError::InvalidField { pointer: "/id", detail })
+                Err(EngineError::InvalidField { pointer: "/id".into(), detail })
             }
             found => Ok(found?),
         }

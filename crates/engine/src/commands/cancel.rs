@@ -10,7 +10,7 @@ use domain::{
     run::{Receipt, Run, RunStatus},
 };
 use serde::Serialize;
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 use store::{StoreError, journal::StopRequest};
 use tokio::time::Instant;
 
@@ -22,6 +22,18 @@ pub struct StoppedRun {
     pub status: RunStatus,
     pub receipt: Receipt,
 }
+
+/// The runs of a room that were cancelled.
+#[derive(Debug, Clone)]
+pub struct StoppedRoom {
+    /// How many runs have ended.
+    pub count: usize,
+    /// The first of them.
+    pub runs: Vec<StoppedRun>,
+}
+
+/// How many runs of a room are described when all are cancelled. A queue may have thousands.
+const DESCRIBED_RUNS: usize = 100;
 
 /// Longer than a provider's grace period: a run that has not stopped by then is an error.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -45,18 +57,26 @@ impl Engine {
         self.wait_for_end_in(&owner, run.id, CANCEL_TIMEOUT).await.map(stopped_run)
     }
 
-    /// Cancels all running and queued runs of a room.
-    pub async fn cancel_room(&self, actor: &Actor, room: RoomId) -> Result<Vec<StoppedRun>, EngineError> {
+    /// Cancels all running and queued runs of a room. Returns when all of them have ended.
+    pub async fn cancel_room(&self, actor: &Actor, room: RoomId) -> Result<StoppedRoom, EngineError> {
         let owner = actor.require(Permission::Post)?;
         let room = self.store().room(owner, room).await?;
         self.clear_tape(actor, room.id).await?;
         let runs = self.store().unfinished_runs(owner, room.id).await?;
         self.request_cancel(actor, &runs).await?;
-        let mut all = Vec::with_capacity(runs.len());
-        for run in runs {
-            all.push(stopped_run(self.wait_for_end(actor, run, CANCEL_TIMEOUT).await?));
+        // Those in the queue have ended by now. The others are few: those that a worker holds.
+        let deadline = Instant::now() + CANCEL_TIMEOUT;
+        let asked: HashSet<RunId> = runs.iter().copied().collect();
+        for run in self.store().unfinished_runs(owner, room.id).await? {
+            if asked.contains(&run) {
+                self.wait_for_end(actor, run, deadline.saturating_duration_since(Instant::now())).await?;
+            }
         }
-        Ok(all)
+        let mut described = Vec::new();
+        for run in runs.iter().take(DESCRIBED_RUNS) {
+            described.push(stopped_run(self.store().run(owner, *run).await?));
+        }
+        Ok(StoppedRoom { count: runs.len(), runs: described })
     }
 
     async fn request_cancel(&self, actor: &Actor, runs: &[RunId]) -> Result<(), EngineError> {

@@ -56,7 +56,10 @@ impl Engine {
             return serde_json::from_str(&earlier).map_err(unreadable);
         }
         if servers.len() > MAX_SERVERS {
-            return Err(EngineError::Invalid(format!("mcpServers: at most {MAX_SERVERS} at once")));
+            return Err(EngineError::invalid_field(
+                "/mcpServers",
+                format!("mcpServers: at most {MAX_SERVERS} at once"),
+            ));
         }
         let stored = self.store().mcp_servers(owner).await?.into_iter().map(|record| self.database_server(record));
         let stored: BTreeMap<String, CatalogServer> = stored.map(|known| (known.name.clone(), known)).collect();

@@ -114,7 +114,10 @@ impl Engine {
         let (_, server) = self.usable_server(actor, name).await?;
         let deadline = call.deadline.unwrap_or(DEFAULT_CALL_TIMEOUT);
         if deadline.is_zero() || deadline > REQUEST_TIMEOUT {
-            return Err(EngineError::Invalid(format!("deadline_ms: 1 to {}", REQUEST_TIMEOUT.as_millis())));
+            return Err(EngineError::invalid_field(
+                "/deadline_ms",
+                format!("deadline_ms: 1 to {}", REQUEST_TIMEOUT.as_millis()),
+            ));
         }
         let began = Instant::now();
         let options = CallOptions { deadline: Some(deadline), ..CallOptions::default() };
@@ -170,7 +173,7 @@ impl Engine {
         let server = self.resolve_server(owner, known.source, &known.name, &known.config, None)?;
         if server.config.disabled {
             let detail = format!("the MCP server {name:?} is disabled; enable it first");
-            return Err(EngineError::Refused { pointer: "", detail });
+            return Err(EngineError::Refused { pointer: "".into(), detail });
         }
         Ok((known, server))
     }

@@ -108,7 +108,7 @@ impl Engine {
 
     /// Checks that a server of this name can be stored and would be used.
     pub(super) fn check_new_name(&self, name: &str) -> Result<(), EngineError> {
-        let refused = |detail| Err(EngineError::Refused { pointer: "/name", detail });
+        let refused = |detail| Err(EngineError::Refused { pointer: "/name".into(), detail });
         if check_name(name).is_err() {
             return refused("name: 1 to 64 letters, digits, _ and -".to_owned());
         }
@@ -133,10 +133,10 @@ impl Engine {
     ) -> Result<McpServerConfig, EngineError> {
         let mut entry = parse_settings(settings)?;
         restore_masked(&mut entry, current)
-            .map_err(|MaskError { pointer, detail }| EngineError::Refused { pointer, detail })?;
+            .map_err(|MaskError { pointer, detail }| EngineError::refused(pointer, detail))?;
         let config = McpServerConfig::try_from(entry).map_err(|error| {
             let (pointer, error) = (error_pointer(&error), McpConfigError::from(error));
-            EngineError::Refused { pointer, detail: format!("the MCP server {name:?} {}", config_error_text(&error)) }
+            EngineError::refused(pointer, format!("the MCP server {name:?} {}", config_error_text(&error)))
         })?;
         if matches!(config.transport, McpTransport::Stdio { .. }) && !actor.may(Permission::Operate) {
             return Err(EngineError::OperatorOnly(
@@ -220,20 +220,23 @@ pub(super) const KEYS: [(&str, &str); 10] = [
     ("cwd", "a string"),
 ];
 
+/// The JSON pointer to a field of the body.
+fn pointer_to(key: &str) -> String {
+    format!("/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
 /// Parses an entry. Errors name the wrong key and never its value.
 fn parse_settings(settings: Map<String, Value>) -> Result<McpServerEntry, EngineError> {
     for (key, value) in &settings {
         let Some((_, takes)) = KEYS.iter().find(|(known, _)| known == key) else {
             let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
             let key: String = key.chars().take(64).collect();
-            return Err(EngineError::Invalid(format!(
-                "unknown setting {key:?}; the settings are: {}",
-                known.join(", ")
-            )));
+            let detail = format!("unknown setting {key:?}; the settings are: {}", known.join(", "));
+            return Err(EngineError::invalid_field(pointer_to(&key), detail));
         };
         let alone = Map::from_iter([(key.clone(), value.clone())]);
         if serde_json::from_value::<McpServerEntry>(Value::Object(alone)).is_err() {
-            return Err(EngineError::Invalid(format!("{key}: it must be {takes}")));
+            return Err(EngineError::invalid_field(pointer_to(key), format!("{key}: it must be {takes}")));
         }
     }
     serde_json::from_value(Value::Object(settings))
@@ -255,6 +258,6 @@ fn error_pointer(error: &McpEntryError) -> &'static str {
 
 impl From<ServerProblem> for EngineError {
     fn from(problem: ServerProblem) -> Self {
-        Self::Refused { pointer: "", detail: problem.message }
+        Self::Refused { pointer: "".into(), detail: problem.message }
     }
 }

@@ -66,11 +66,11 @@ impl Engine {
             (WorkspaceMcpFileState::Untrusted | WorkspaceMcpFileState::Trusted(_), Some(seen)) => seen,
             (WorkspaceMcpFileState::Unreadable(why), _) => {
                 let detail = format!("the .mcp.json in the room's folder cannot be trusted: {why}");
-                return Err(EngineError::Refused { pointer: "", detail });
+                return Err(EngineError::Refused { pointer: "".into(), detail });
             }
             _ => {
                 let detail = "the room's folder has no .mcp.json".to_owned();
-                return Err(EngineError::Refused { pointer: "", detail });
+                return Err(EngineError::Refused { pointer: "".into(), detail });
             }
         };
         if !hex(&seen).eq_ignore_ascii_case(digest) {

@@ -26,7 +26,7 @@ impl Engine {
         actor.require(Permission::ManageAgents)?;
         if text.trim().is_empty() || text.len() > MAX_NOTE_BYTES {
             let detail = format!("text: write 1 to {MAX_NOTE_BYTES} bytes; delete the note to forget it");
-            return Err(EngineError::InvalidField { pointer: "/text", detail });
+            return Err(EngineError::InvalidField { pointer: "/text".into(), detail });
         }
         Ok(self.store().update_memory(actor, agent, id, text, attempt).await?)
     }

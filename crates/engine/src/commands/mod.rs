@@ -33,7 +33,7 @@ mod tokens;
 
 pub use approve::ApprovalResponse;
 pub use budgets::Billing;
-pub use cancel::StoppedRun;
+pub use cancel::{StoppedRoom, StoppedRun};
 pub use disconnect::{DisconnectGuard, OnDisconnect};
 pub use effective::{
     EffectiveProvider, EffectiveServer, EffectiveState, EffectiveTool, EffectiveView, TierView, VerdictView,

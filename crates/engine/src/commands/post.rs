@@ -81,8 +81,10 @@ impl Engine {
             return self.repeated_post(actor, &message).await;
         }
         let (policy, agents) = room_state?;
-        if let Some(unknown) = post.mentions.iter().find(|id| !agents.iter().any(|agent| agent.id == **id)) {
-            return Err(EngineError::Invalid(format!("mentions: agent {unknown} is not in this room")));
+        let is_unknown = |id: &AgentId| !agents.iter().any(|agent| agent.id == *id);
+        if let Some((index, unknown)) = post.mentions.iter().enumerate().find(|(_, id)| is_unknown(id)) {
+            let detail = format!("mentions: agent {unknown} is not in this room");
+            return Err(EngineError::refused(format!("/mentions/{index}"), detail));
         }
         let only_mentioned = !post.mentions.is_empty() || tape::names_restrict(&policy);
         if post.mentions.is_empty() {
@@ -352,16 +354,14 @@ impl<'a> PostDraft<'a> {
 
 pub(super) fn check_post(post: &NewPost) -> Result<(), EngineError> {
     if post.text.trim().is_empty() && post.attachments.is_empty() {
-        return Err(EngineError::Invalid("text: a message needs a text or an attachment".into()));
+        return Err(EngineError::invalid_field("/text", "text: a message needs a text or an attachment"));
     }
     if post.text.len() > MAX_TEXT_BYTES {
-        return Err(EngineError::Invalid(format!(
-            "text: a message has at most {MAX_TEXT_BYTES} bytes, this one has {}",
-            post.text.len()
-        )));
+        let detail = format!("text: a message has at most {MAX_TEXT_BYTES} bytes, this one has {}", post.text.len());
+        return Err(EngineError::invalid_field("/text", detail));
     }
     if post.attachments.len() > MAX_ATTACHMENTS {
-        return Err(EngineError::Invalid(format!("attachments: at most {MAX_ATTACHMENTS}")));
+        return Err(EngineError::invalid_field("/attachments", format!("attachments: at most {MAX_ATTACHMENTS}")));
     }
     Ok(())
 }

@@ -437,7 +437,7 @@ pub(crate) fn file_error(error: ProjectFilesError) -> EngineError {
         E::NotFound(_) => EngineError::NoSuchFile(error.to_string()),
         E::Exists(_) => EngineError::Conflict(error.to_string()),
         E::Link(_) | E::NotAFile(_) | E::NotAFolder(_) | E::TooManyToPack { .. } => {
-            EngineError::Refused { pointer: "", detail: error.to_string() }
+            EngineError::refused("", error.to_string())
         }
         E::TooManyBytes { .. } | E::TooManyFiles { .. } | E::DiskFull { .. } => {
             EngineError::ProjectFull(error.to_string())

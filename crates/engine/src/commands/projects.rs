@@ -139,10 +139,10 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let Some(id) = project else { return Ok(()) };
         match self.store().project(owner, id).await {
-            Err(StoreError::NotFound) => Err(EngineError::InvalidField {
-                pointer: "/project_id",
-                detail: format!("project_id: project {id} does not exist; see GET /api/projects"),
-            }),
+            Err(StoreError::NotFound) => Err(EngineError::refused(
+                "/project_id",
+                format!("project_id: project {id} does not exist; see GET /api/projects"),
+            )),
             found => Ok(found.map(|_| ())?),
         }
     }
@@ -165,12 +165,12 @@ impl Engine {
         }
         if settings.network.allow.len() > MAX_ALLOWED_HOSTS {
             let detail = format!("network.allow: at most {MAX_ALLOWED_HOSTS} hosts");
-            return Err(EngineError::InvalidField { pointer: "/network/allow", detail });
+            return Err(EngineError::InvalidField { pointer: "/network/allow".into(), detail });
         }
         match self.config().projects.storage.ceilings().first_unusable(&settings.limits) {
             Some((limit, ceiling)) => {
                 let detail = format!("limits.{limit}: it must be at least 1, and at most {ceiling} on this server");
-                Err(EngineError::InvalidField { pointer: "/limits", detail })
+                Err(EngineError::InvalidField { pointer: "/limits".into(), detail })
             }
             None => Ok(()),
         }
@@ -183,7 +183,8 @@ impl Engine {
         }
         let folders = self.config().folders.clone();
         let checked = tokio::task::spawn_blocking(move || folders.check_existing(&folder)).await?;
-        let refused = |why: String| EngineError::Refused { pointer: "/folder", detail: format!("folder: {why}") };
+        let refused =
+            |why: String| EngineError::Refused { pointer: "/folder".into(), detail: format!("folder: {why}") };
         let path = checked.map_err(refused)?;
         path.into_os_string().into_string().map_err(|_| refused("its path must be text".to_owned()))
     }
@@ -192,7 +193,7 @@ impl Engine {
     async fn check_sandbox(&self, choice: SandboxChoice) -> Result<(), EngineError> {
         match self.config().projects.sandboxes.isolation(choice).await {
             Ok(_) => Ok(()),
-            Err(why) => Err(EngineError::Refused { pointer: "/sandbox", detail: format!("sandbox: {why}") }),
+            Err(why) => Err(EngineError::Refused { pointer: "/sandbox".into(), detail: format!("sandbox: {why}") }),
         }
     }
 }

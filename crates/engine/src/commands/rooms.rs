@@ -150,16 +150,16 @@ impl Engine {
     pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, EngineError> {
         check_agent_count(ids.len())?;
         let mut agents: Vec<Agent> = Vec::with_capacity(ids.len());
-        for &id in ids {
+        for (index, &id) in ids.iter().enumerate() {
+            let pointer = || format!("/agents/{index}");
             if agents.iter().any(|agent| agent.id == id) {
-                return Err(EngineError::Invalid(format!("agents: {id} is listed twice")));
+                return Err(EngineError::invalid_field(pointer(), format!("agents: {id} is listed twice")));
             }
             match self.store().agent(owner, id).await {
                 Ok(agent) => agents.push(agent),
                 Err(store::StoreError::NotFound) => {
-                    return Err(EngineError::Invalid(format!(
-                        "agents: agent {id} does not exist; see GET /api/agents"
-                    )));
+                    let detail = format!("agents: agent {id} does not exist; see GET /api/agents");
+                    return Err(EngineError::refused(pointer(), detail));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -184,7 +184,7 @@ fn changed_policy(
 }
 
 pub(super) fn invalid_policy(error: PolicyError) -> EngineError {
-    EngineError::InvalidField { pointer: "/policy", detail: error.to_string() }
+    EngineError::InvalidField { pointer: "/policy".into(), detail: error.to_string() }
 }
 
 /// Who changed a room, as a change of the same commit.
@@ -200,7 +200,7 @@ pub(super) fn audit_detail(actor: &Actor, room: RoomId, detail: Value) -> RowCha
 
 pub(super) fn check_agent_count(agents: usize) -> Result<(), EngineError> {
     match agents > MAX_AGENTS {
-        true => Err(EngineError::Invalid(format!("agents: a room has at most {MAX_AGENTS}"))),
+        true => Err(EngineError::invalid_field("/agents", format!("agents: a room has at most {MAX_AGENTS}"))),
         false => Ok(()),
     }
 }

@@ -81,7 +81,7 @@ impl Engine {
     ) -> Result<Proposal, EngineError> {
         let owner = actor.require(Permission::ManageSkills)?;
         if note.as_ref().is_some_and(|note| note.chars().count() > MAX_TEXT) {
-            return Err(EngineError::Invalid(format!("note: at most {MAX_TEXT} characters")));
+            return Err(EngineError::invalid_field("/note", format!("note: at most {MAX_TEXT} characters")));
         }
         let current = self.store().skill(owner, skill).await?;
         let (body, message_id) = match source {
@@ -89,7 +89,7 @@ impl Engine {
             ProposalSource::Answer(message) => {
                 let (_, text) = self.training_answer(owner, skill, message).await?;
                 let body = proposed_body(&text).ok_or_else(|| EngineError::Refused {
-                    pointer: "/message_id",
+                    pointer: "/message_id".into(),
                     detail: "this answer has no fenced block that begins with ````skill; ask the agent to propose the \
                              complete new body in one"
                         .into(),
@@ -171,7 +171,7 @@ impl Engine {
         skill: &SkillName,
         id: MessageId,
     ) -> Result<(RoomId, String), EngineError> {
-        let refused = |detail: &str| EngineError::Refused { pointer: "/message_id", detail: detail.to_owned() };
+        let refused = |detail: &str| EngineError::Refused { pointer: "/message_id".into(), detail: detail.to_owned() };
         let room = match self.store().room_of_message(owner, id).await {
             Err(store::StoreError::NotFound) => return Err(refused("the message does not exist")),
             found => found?,

@@ -121,5 +121,5 @@ async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SkillBundleError> + Send + 'static,
 ) -> Result<T, EngineError> {
     let done = tokio::task::spawn_blocking(work).await?;
-    done.map_err(|SkillBundleError(detail)| EngineError::Refused { pointer: "", detail })
+    done.map_err(|SkillBundleError(detail)| EngineError::Refused { pointer: "".into(), detail })
 }

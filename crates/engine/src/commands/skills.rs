@@ -67,7 +67,7 @@ impl Engine {
         if spec.name != current.spec.name {
             let detail =
                 "a skill cannot be renamed, because agents refer to it by name; create another one instead".into();
-            return Err(EngineError::Refused { pointer: "/name", detail });
+            return Err(EngineError::Refused { pointer: "/name".into(), detail });
         }
         reject_invalid(&spec)?;
         let base = revision.checked_base(&current)?;

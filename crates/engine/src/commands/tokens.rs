@@ -29,7 +29,7 @@ impl Engine {
         if !token.scopes.is_within(actor.scopes) {
             let detail =
                 format!("a token cannot have more scopes than the one that creates it, which has {}", actor.scopes);
-            return Err(EngineError::Refused { pointer: "/scopes", detail });
+            return Err(EngineError::Refused { pointer: "/scopes".into(), detail });
         }
         Ok(self.store().add_token(actor, token, attempt).await?)
     }

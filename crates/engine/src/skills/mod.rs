@@ -85,13 +85,13 @@ impl Engine {
         for name in &spec.skills {
             if self.find_skill(owner, name).await?.is_none() {
                 return Err(EngineError::Refused {
-                    pointer: "/skills",
+                    pointer: "/skills".into(),
                     detail: self.unknown_skill_message(owner, name).await,
                 });
             }
         }
         for (name, given) in &spec.skill_parameters {
-            let refused = |detail| EngineError::Refused { pointer: "/skill_parameters", detail };
+            let refused = |detail| EngineError::Refused { pointer: "/skill_parameters".into(), detail };
             if !spec.skills.contains(name) {
                 return Err(refused(format!("it has values for {name:?}, which is not one of the agent's skills")));
             }
@@ -114,7 +114,7 @@ impl Engine {
         agents: &[&Agent],
     ) -> Result<bool, EngineError> {
         let refused = |name: &SkillName, error: &ParameterError| EngineError::Refused {
-            pointer: "/text",
+            pointer: "/text".into(),
             detail: format!("the skill {name} cannot be used: {error}"),
         };
         let Some(called) = SkillInvocation::parse(message) else { return Ok(false) };

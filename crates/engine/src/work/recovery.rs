@@ -11,6 +11,10 @@ use crate::{
 use domain::event::Interruption;
 use providers::{TurnEnd, TurnOutcome};
 use store::{StoreError, journal::StopRequest, queue::Claim};
+use tokio::task::JoinSet;
+
+/// How many runs of the queue end side by side.
+const ENDED_AT_ONCE: usize = 64;
 
 impl Engine {
     /// Folds the run's stored events into a partial answer and ends the run as interrupted. The run is not repeated: it
@@ -44,20 +48,36 @@ impl Engine {
 
     /// Ends runs that were stopped before a worker claimed them.
     pub(crate) async fn end_stopped_in_queue(&self) -> Result<(), StoreError> {
-        for claim in self.store().stopped_before_claim().await? {
-            let run = self.store().run(&claim.owner, claim.run_id).await?;
-            let why = match claim.stop {
-                Some(StopRequest::Cancel) | None => TurnStopReason::Cancelled,
-                Some(StopRequest::Interrupt) => TurnStopReason::Interrupted(Interruption::NewMessage),
-            };
-            let journal = RunJournal::of_unclaimed(self.store().clone(), claim, run.agent_id);
-            let stopped = TurnOutcome::from_end(TurnEnd::Stopped);
-            let end = RunEnd::without_driver(&journal, &run, &[], None, Some(why), stopped)?;
-            match journal.end(end).await {
-                Ok(()) | Err(StoreError::Fenced) => {}
-                Err(error) => return Err(error),
+        let mut claims = self.store().stopped_before_claim().await?.into_iter();
+        let mut ending = JoinSet::new();
+        loop {
+            // Side by side, because commits that arrive together are stored together: a queue may have thousands.
+            while ending.len() < ENDED_AT_ONCE
+                && let Some(claim) = claims.next()
+            {
+                let engine = self.clone();
+                ending.spawn(async move { engine.end_in_queue(claim).await });
+            }
+            match ending.join_next().await {
+                Some(Ok(ended)) => ended?,
+                Some(Err(failed)) => return Err(StoreError::unavailable(failed.to_string())),
+                None => return Ok(()),
             }
         }
-        Ok(())
+    }
+
+    async fn end_in_queue(&self, claim: Claim) -> Result<(), StoreError> {
+        let run = self.store().run(&claim.owner, claim.run_id).await?;
+        let why = match claim.stop {
+            Some(StopRequest::Cancel) | None => TurnStopReason::Cancelled,
+            Some(StopRequest::Interrupt) => TurnStopReason::Interrupted(Interruption::NewMessage),
+        };
+        let journal = RunJournal::of_unclaimed(self.store().clone(), claim, run.agent_id);
+        let stopped = TurnOutcome::from_end(TurnEnd::Stopped);
+        let end = RunEnd::without_driver(&journal, &run, &[], None, Some(why), stopped)?;
+        match journal.end(end).await {
+            Ok(()) | Err(StoreError::Fenced) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }

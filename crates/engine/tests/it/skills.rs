@@ -193,7 +193,7 @@ async fn an_invalid_skill_call_is_refused_before_it_is_stored(database: TestData
         ("/greet word=\"a", "has an invalid quote"),
     ] {
         match harness.engine.post(&me(), room, NewPost::new(text), None).await {
-            Err(EngineError::Refused { pointer: "/text", detail }) => {
+            Err(EngineError::Refused { pointer, detail }) if pointer == "/text" => {
                 assert!(detail.contains(expected), "{text}: {detail}")
             }
             other => panic!("{text}: {other:?}"),
@@ -202,7 +202,7 @@ async fn an_invalid_skill_call_is_refused_before_it_is_stored(database: TestData
     assert_eq!(harness.store.history(&me().workspace, room, 0, None, 10).await.unwrap().messages.len(), 0);
     for (given, expected) in [(("nope", "x"), "unknown parameter"), (("times", "x"), "must be a number")] {
         match harness.engine.create_agent(&me(), agent(&["greet"], &[given]), None).await {
-            Err(EngineError::Refused { pointer: "/skill_parameters", detail }) => {
+            Err(EngineError::Refused { pointer, detail }) if pointer == "/skill_parameters" => {
                 assert!(detail.contains(expected), "{detail}")
             }
             other => panic!("{other:?}"),

@@ -24,6 +24,7 @@ use crate::{
     App,
     error::{Code, Problem},
     extract::{self, Fingerprint},
+    representation::{self, WantedForm},
     routing::{Policy, RouteGuard},
 };
 use axum::{
@@ -89,7 +90,8 @@ pub async fn guard(State((app, gate)): State<(App, RouteGuard)>, request: Reques
     let mut caller = None;
     let mut response = match admit(&app, gate, request, &mut caller).await {
         Ok(request) => {
-            let response = next.run(request).await;
+            let wanted = WantedForm::of(request.method(), request.headers());
+            let response = representation::finish(wanted, next.run(request).await).await;
             match &caller {
                 Some(user) => app.shares.count_unsent(user, response).await.unwrap_or_else(Problem::into_response),
                 None => response,
@@ -171,6 +173,7 @@ async fn admit(
             }
         }
     }
+    extract::body::refuse_other_forms(request.headers())?;
     extract::body::refuse_oversize(request, gate.max_body_bytes).await
 }
 

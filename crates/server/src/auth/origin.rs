@@ -81,6 +81,9 @@ impl AllowedHosts {
 pub async fn check(State(app): State<App>, mut request: Request, next: Next) -> Result<Response, Problem> {
     // A connection has the real address even if the server listens on 0.0.0.0; else use the configured one.
     let local = request.extensions().get::<ConnectionAddrs>().map_or(app.config.listen, |peer| peer.local).ip();
+    if request.headers().get_all(header::HOST).iter().count() != 1 {
+        return Err(Problem::invalid("A request needs one Host header."));
+    }
     let asked = host(&request);
     let reach = asked.as_ref().and_then(|host| app.allowed_hosts.classify(host, local)).ok_or_else(|| {
         Problem::new(

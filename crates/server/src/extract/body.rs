@@ -8,7 +8,7 @@ use crate::{
 use axum::{
     body::Body as Stream,
     extract::{FromRequest, Request},
-    http::{HeaderMap, header},
+    http::{HeaderMap, HeaderValue, header},
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -35,7 +35,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
         if !is_json(&parts.headers) {
             return Err(Problem::new(
                 Code::UnsupportedMediaType,
-                "Send JSON with the header `Content-Type: application/json`.",
+                "Send JSON in UTF-8 with the header `Content-Type: application/json`.",
             ));
         }
         let bytes = read(body, app.config.max_body_bytes).await?;
@@ -73,7 +73,13 @@ impl FromRequest<App> for BodyBytes {
 
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = kind.to_ascii_lowercase();
+    let mut parts = kind.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_owned();
+    let is_charset = |part: &str| part.strip_prefix("charset=").map(|name| name.trim_matches('"').to_owned());
+    if parts.filter_map(is_charset).any(|charset| !matches!(charset.as_str(), "utf-8" | "utf8" | "us-ascii")) {
+        return false;
+    }
     let named = |name: &str| name == "json" || name.ends_with("+json");
     essence.strip_prefix("application/").is_some_and(named)
 }
@@ -103,6 +109,22 @@ async fn read(body: Stream, limit: usize) -> Result<Bytes, Problem> {
             Code::RequestTimeout,
             format!("The body did not arrive within {} s; send it again.", READ_DEADLINE.as_secs()),
         )),
+    }
+}
+
+/// Refuses a compressed body and an expectation that nothing here meets, on any route.
+pub fn refuse_other_forms(headers: &HeaderMap) -> Result<(), Problem> {
+    let encoding = headers.get(header::CONTENT_ENCODING);
+    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        let plain = HeaderValue::from_static("identity");
+        return Err(Problem::new(Code::UnsupportedMediaType, "Send the body without Content-Encoding.")
+            .header(header::ACCEPT_ENCODING, plain));
+    }
+    match headers.get(header::EXPECT) {
+        Some(expected) if !expected.as_bytes().eq_ignore_ascii_case(b"100-continue") => {
+            Err(Problem::new(Code::ExpectationFailed, "The server knows only `Expect: 100-continue`."))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -150,6 +172,7 @@ mod tests {
         assert!(
             !json("text/json") && !json("application/x-www-form-urlencoded") && !json("text/plain;application/json")
         );
+        assert!(!json("application/json; charset=utf-16") && json("application/json; charset=\"UTF-8\""));
         assert!(!is_json(&HeaderMap::new()));
     }
 }

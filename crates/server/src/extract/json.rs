@@ -1,14 +1,29 @@
 //! Parses JSON text, with a specific error for each kind of mistake. Pure.
 
+use super::{field_error::FieldError, value_reader::ValueReader};
 use crate::error::Problem;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, error::Category};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value, error::Category};
 use serde_path_to_error::{Path, Segment};
+use std::fmt;
 
 /// Half of the parser's own limit, because accepted values are stored inside other JSON and parsed again.
 pub const MAX_DEPTH: usize = 64;
 
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    read(parse_value(bytes)?)
+}
+
+/// Reads a value from JSON that is parsed already.
+pub fn read<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    T::deserialize(ValueReader(value)).map_err(FieldError::into_body_problem)
+}
+
+/// Any JSON in which no key is there twice.
+fn parse_value(bytes: &[u8]) -> Result<Value, Problem> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         Problem::invalid(format!("The body is not valid UTF-8 at byte {}; send UTF-8.", error.valid_up_to()))
     })?;
@@ -19,35 +34,114 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         return Err(Problem::invalid(format!("The JSON is nested more than {MAX_DEPTH} levels deep; flatten it.")));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let pointer = pointer(error.path());
-        explain(error.inner(), text, Some(&pointer))
+    let value = serde_path_to_error::deserialize::<_, UniqueKeys>(&mut deserializer).map_err(|error| {
+        match error.inner().classify() {
+            Category::Data => at(error.path()).into_body_problem(),
+            Category::Io | Category::Syntax | Category::Eof => explain(error.inner()),
+        }
     })?;
-    deserializer.end().map_err(|error| explain(&error, text, None))?;
-    Ok(value)
+    deserializer.end().map_err(|error| explain(&error))?;
+    Ok(value.0)
 }
 
-fn explain(error: &serde_json::Error, json: &str, pointer: Option<&str>) -> Problem {
+fn explain(error: &serde_json::Error) -> Problem {
     let text = error.to_string();
     let location = format!(" at line {} column {}", error.line(), error.column());
-    let what = text.strip_suffix(&location).unwrap_or(&text);
-    // The parser reports a number in place of an enum's name as a syntax error, although the JSON is valid.
-    let is_valid = || serde_json::from_str::<Value>(json).is_ok();
-    match pointer.filter(|_| error.classify() == Category::Data || is_valid()) {
-        Some("") => Problem::invalid(format!("The body does not fit: {what}.")).with("pointer", ""),
-        Some(at) => Problem::invalid(format!("`{at}` does not fit: {what}.")).with("pointer", at),
-        None => Problem::invalid(format!("The body is not valid JSON{location}: {what}.")),
+    let what = match text.strip_suffix(&location).unwrap_or(&text) {
+        // The parser's words for a literal, `true`, `false` or `null`.
+        "expected ident" => "expected a value",
+        what => what,
+    };
+    Problem::invalid(format!("The body is not valid JSON{location}: {what}."))
+}
+
+/// The only mistake that [`UniqueKeys`] finds in valid JSON.
+fn at(path: &Path) -> FieldError {
+    let name = |segment: &Segment| match segment {
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    };
+    let names: Vec<String> = path.iter().filter_map(name).collect();
+    names.into_iter().rev().fold(FieldError::new("this key is there twice"), FieldError::inside)
+}
+
+/// A JSON value; refused if an object has a key twice, because parsers differ in which one they take.
+struct UniqueKeys(Value);
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueKeysVisitor).map(Self)
     }
 }
 
-/// The JSON pointer of a path (RFC 6901).
-fn pointer(path: &Path) -> String {
-    let step = |segment: &Segment| match segment {
-        Segment::Seq { index } => format!("/{index}"),
-        Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-        Segment::Enum { .. } | Segment::Unknown => String::new(),
-    };
-    path.iter().map(step).collect()
+struct UniqueKeysVisitor;
+
+impl<'de> Visitor<'de> for UniqueKeysVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(UniqueKeys(entry)) = entries.next_element()? {
+            list.push(entry);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = entries.next_key::<String>()? {
+            if object.contains_key(&name) {
+                // As the value of the key, so that the error has its path.
+                entries.next_value_seed(RefusedValue)?;
+            }
+            let UniqueKeys(value) = entries.next_value()?;
+            object.insert(name, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+struct RefusedValue;
+
+impl<'de> DeserializeSeed<'de> for RefusedValue {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, _: D) -> Result<(), D::Error> {
+        Err(D::Error::custom("a key is there twice"))
+    }
 }
 
 /// The nesting depth of arrays and objects. The parser does not limit the depth of unknown fields, so it is checked
@@ -97,9 +191,12 @@ mod tests {
     fn each_mistake_has_its_own_error() {
         assert_eq!(
             refusal(br#"{"list":[{"a/b~c":1},{"a/b~c":"x"}]}"#),
-            r#"`/list/1/a~1b~0c` does not fit: invalid type: string "x", expected u8."#
+            r#"`/list/1/a~1b~0c` does not fit: it must be a whole number from 0 to 255, not "x"."#
         );
-        assert_eq!(refusal(b"{}"), "The body does not fit: missing field `list`.");
+        assert_eq!(refusal(b"{}"), "`/list` does not fit: it is missing.");
+        let twice = parse::<Value>(br#"{"a":[{},{"b":1,"b":2}]}"#).unwrap_err();
+        assert_eq!((twice.pointer(), twice.detail()), ("/a/1/b", "`/a/1/b` does not fit: this key is there twice."));
+        assert!(refusal(b"{\"list\":nul}").ends_with("column 11: expected a value."));
         assert!(refusal(b"{\"list\":[}").starts_with("The body is not valid JSON at line 1 column 10: "));
         assert!(refusal(b"{\"list\":[").contains("EOF"));
         assert!(refusal(b"{\"list\":[]} x").contains("trailing"));

@@ -1,8 +1,9 @@
 //! Extractors for the request target: ids in the path, parameters in the query.
 
+use super::{field_error::FieldError, query};
 use crate::{App, error::Problem};
 use axum::{
-    extract::{FromRequestParts, Path, Query},
+    extract::{FromRequestParts, Path},
     http::request,
 };
 use serde::de::DeserializeOwned;
@@ -28,15 +29,6 @@ impl<T: DeserializeOwned> FromRequestParts<App> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut request::Parts, _: &App) -> Result<Self, Problem> {
-        // The decoder would replace invalid bytes with U+FFFD instead of refusing them.
-        let query = parts.uri.query().unwrap_or_default();
-        if percent_encoding::percent_decode_str(query).decode_utf8().is_err() {
-            return Err(Problem::invalid("The query string is not valid UTF-8; percent-encode UTF-8 bytes."));
-        }
-        Query::try_from_uri(&parts.uri).map(|Query(params)| Self(params)).map_err(|rejection| {
-            let text = rejection.body_text();
-            let what = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
-            Problem::invalid(format!("The query string does not fit: {what}."))
-        })
+        query::parse(parts.uri.query().unwrap_or_default()).map(Self).map_err(FieldError::into_query_problem)
     }
 }

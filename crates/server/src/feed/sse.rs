@@ -2,7 +2,7 @@
 //! `id: <epoch>-<seq>`, `event: <type>` and `data: <the event>`; `store::journal::frame` builds its bytes.
 
 use super::room_reader::{FrameBatch, RoomReader, RoomUpdate};
-use crate::{App, error::Problem};
+use crate::{App, accept, error::Problem};
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderName, HeaderValue, header},
@@ -26,10 +26,9 @@ pub(crate) const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// Sent first: when to reconnect after the connection is lost. It also makes the client see the open stream at once.
 const RETRY_HINT: &str = "retry: 1000\n\n";
 
-/// Returns whether the client asked for an SSE stream instead of a page.
-pub fn is_wanted(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|kind| kind.split(';').next().unwrap_or("").trim() == MIME)
+/// Returns whether the client prefers an SSE stream to a page.
+pub fn is_wanted(headers: &HeaderMap) -> Result<bool, Problem> {
+    accept::choose(headers, &["application/json", MIME]).map(|kind| kind == MIME)
 }
 
 /// The position to resume at. `Last-Event-ID`, which a reconnecting browser sends, wins over the URL.
@@ -110,7 +109,7 @@ impl SseState {
                 self.ended = true;
                 problem.log("sse");
                 let data = serde_json::json!({"code": problem.code(), "message": problem.detail()});
-                format!("event: error\ndata: {data}\n\n").into()
+                format!("event: problem\ndata: {data}\n\n").into()
             }
         })
     }

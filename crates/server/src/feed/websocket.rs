@@ -10,6 +10,7 @@ use crate::{
     App,
     auth::{access_changes::AccessWatch, rate_limit::RateLimitKey},
     error::Problem,
+    extract::json,
     shares::{StreamPermit, SubscriptionPermits, UserKey},
 };
 use bytes::Bytes;
@@ -315,12 +316,13 @@ impl SocketConnection {
             Box::pin(self.check_rate()).await?;
         }
         match message {
-            Message::Text(text) => match serde_json::from_str(&text) {
+            Message::Text(text) => match json::parse(text.as_bytes()) {
                 Ok(request) => Box::pin(self.handle(request)).await,
-                Err(error) => {
+                Err(problem) => {
                     let what = format!(
-                        "invalid request: {error}; send subscribe, unsubscribe, watch_rooms, unwatch_rooms, \
-                         subscribe_agents, unsubscribe_agents or ping"
+                        "invalid request: {}; send subscribe, unsubscribe, watch_rooms, unwatch_rooms, \
+                         subscribe_agents, unsubscribe_agents or ping",
+                        problem.detail().trim_end_matches('.')
                     );
                     self.send_error(&Problem::invalid(what), None).await
                 }

@@ -5,28 +5,45 @@ use crate::{
     auth::Caller,
     error::{Problem, ProblemSchema},
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{PurgeParams, WriteOutcome, apply_merge_patch, attempt, run_once},
+    http::{
+        Created, PurgeParams, WriteOutcome, attempt, merge_patch::MergePatch, named_page::NamedPageParams, run_once,
+    },
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
     agent::{Agent, AgentSpec},
     ids::AgentId,
 };
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
+
+type AgentPatch = MergePatch<AgentSpec>;
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct AgentList {
     agents: Vec<Agent>,
+    /// Send it as `after` to get the next page; `null` on the last page.
+    next: Option<String>,
 }
 
 /// List agents
-#[utoipa::path(get, path = "/api/agents", tag = "agents", responses((status = 200, body = AgentList)))]
-pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AgentList>, Problem> {
-    Ok(Json(AgentList { agents: app.engine.queries().agents(&caller.workspace).await? }))
+///
+/// In the order of their creation, in pages.
+#[utoipa::path(get, path = "/api/agents", tag = "agents", params(NamedPageParams),
+               responses((status = 200, body = AgentList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<NamedPageParams>,
+) -> Result<Json<AgentList>, Problem> {
+    // Ids are sorted by the time of their creation.
+    let (agents, next) =
+        page.cut(app.engine.queries().agents(&caller.workspace).await?, |agent| agent.id.to_string())?;
+    Ok(Json(AgentList { agents, next }))
 }
 
 /// Create an agent
+///
+/// Its provider, skills and MCP servers must exist on this server.
 #[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = AgentSpec,
                responses((status = 201, body = Agent),
                          (status = 422, description = "The agent names an unknown skill or MCP server",
@@ -36,7 +53,7 @@ pub async fn create(
     caller: Caller,
     key: IdempotencyKey,
     JsonBody(spec, fingerprint): JsonBody<AgentSpec>,
-) -> Result<(StatusCode, Json<Agent>), Problem> {
+) -> Result<Created<Agent>, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async { Ok(app.engine.create_agent(actor, spec, attempt.as_ref()).await?) };
     let agent = match run_once(&app, actor, attempt.as_ref(), write).await? {
@@ -45,10 +62,12 @@ pub async fn create(
             app.engine.queries().agent(&actor.workspace, id.parse().map_err(Problem::internal)?).await?
         }
     };
-    Ok((StatusCode::CREATED, Json(agent)))
+    Ok(Created::at("/api/agents", agent.id, agent))
 }
 
 /// Get an agent
+///
+/// Its current settings.
 #[utoipa::path(get, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
                responses((status = 200, body = Agent)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<AgentId>) -> Result<Json<Agent>, Problem> {
@@ -60,7 +79,7 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<AgentId>) -
 /// A merge patch (RFC 7396): fields in the body are replaced, `null` clears a field, all others stay. Runs that have
 /// started keep the old settings.
 #[utoipa::path(patch, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
-               request_body = Value,
+               request_body = AgentPatch,
                responses((status = 200, body = Agent),
                          (status = 422, description = "The agent names an unknown skill or MCP server",
                           content_type = "application/problem+json", body = ProblemSchema)))]
@@ -69,10 +88,10 @@ pub async fn change(
     caller: Caller,
     Id(id): Id<AgentId>,
     key: IdempotencyKey,
-    JsonBody(patch, fingerprint): JsonBody<Value>,
+    JsonBody(patch, fingerprint): JsonBody<AgentPatch>,
 ) -> Result<Json<Agent>, Problem> {
     let (queries, actor, attempt) = (app.engine.queries(), &*caller, attempt(key, fingerprint));
-    let merge = |spec: &AgentSpec| apply_merge_patch(spec, patch.clone());
+    let merge = |spec: &AgentSpec| patch.apply_to(spec);
     let write = app.engine.change_agent(actor, id, merge, attempt.as_ref());
     Ok(Json(match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(agent) => agent,
@@ -105,23 +124,3 @@ pub async fn delete(
     run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
-
-/// The page size of a list.
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-pub struct PageLimit {
-    /// Maximum number of entries, newest first.
-    #[param(minimum = 1, maximum = 1000)]
-    pub limit: Option<u32>,
-}
-
-impl PageLimit {
-    pub fn get(&self) -> Result<u32, Problem> {
-        match self.limit.unwrap_or(200) {
-            limit @ 1..=1000 => Ok(limit),
-            _ => Err(Problem::invalid("limit: a number from 1 to 1000.")),
-        }
-    }
-}
-
-pub type LimitParams = QueryParams<PageLimit>;

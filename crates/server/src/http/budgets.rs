@@ -1,11 +1,11 @@
 //! Budgets: what runs may cost, and how much of it is spent.
 
-use super::{WriteOutcome, attempt, run_once};
+use super::{WriteOutcome, attempt, named_page::NamedPageParams, run_once};
 use crate::{
     App,
     auth::Caller,
     error::{Problem, ProblemSchema},
-    extract::{Fingerprint, Id, IdempotencyKey, JsonBody},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -70,13 +70,22 @@ impl From<BudgetStatus> for BudgetView {
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct BudgetList {
     budgets: Vec<BudgetView>,
+    /// Send it as `after` to get the next page; `null` on the last page.
+    next: Option<String>,
 }
 
 /// List budgets
-#[utoipa::path(get, path = "/api/budgets", tag = "usage", responses((status = 200, body = BudgetList)))]
-pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<BudgetList>, Problem> {
-    let budgets = app.engine.budgets(&caller).await?;
-    Ok(Json(BudgetList { budgets: budgets.into_iter().map(BudgetView::from).collect() }))
+///
+/// In the order of their creation, in pages, with what was spent in the current period of each.
+#[utoipa::path(get, path = "/api/budgets", tag = "usage", params(NamedPageParams),
+               responses((status = 200, body = BudgetList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<NamedPageParams>,
+) -> Result<Json<BudgetList>, Problem> {
+    let (found, next) = page.cut(app.engine.budgets(&caller).await?, |found| found.budget.id.to_string())?;
+    Ok(Json(BudgetList { budgets: found.into_iter().map(BudgetView::from).collect(), next }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -150,6 +159,8 @@ pub async fn create(
 }
 
 /// Delete a budget
+///
+/// Runs that it stopped stay stopped; new ones may start.
 #[utoipa::path(delete, path = "/api/budgets/{id}", tag = "usage", params(("id" = BudgetId, Path)),
                responses((status = 204)))]
 pub async fn delete(
@@ -175,6 +186,8 @@ pub struct BillingStatus {
 }
 
 /// Get the billing status
+///
+/// Whether runs may start now, and what every budget has left.
 #[utoipa::path(get, path = "/api/billing/status", tag = "usage", responses((status = 200, body = BillingStatus)))]
 pub async fn billing_status(State(app): State<App>, caller: Caller) -> Result<Json<BillingStatus>, Problem> {
     let status = app.engine.billing_status(&caller).await?;

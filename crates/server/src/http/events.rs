@@ -3,7 +3,7 @@
 use crate::{
     App,
     auth::Caller,
-    error::{Code, Problem},
+    error::{Problem, position_reset},
     extract::{Id, QueryParams},
     feed::{
         RoomReader,
@@ -21,7 +21,7 @@ use serde::Deserialize;
 #[into_params(parameter_in = Query)]
 pub struct EventsParams {
     /// `17`, or `7c9e6f2a-17` as in the id of a stream's frame. 0 is the beginning.
-    #[param(example = "0")]
+    #[param(example = "0", pattern = "^([0-9A-Za-z]{1,64}-)?[0-9]{1,18}$")]
     after: Option<String>,
     /// Page size; ignored by streams.
     #[param(minimum = 1, maximum = 10000)]
@@ -46,7 +46,7 @@ pub async fn read(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let position = sse::position(&headers, after.after.as_deref())?;
-    if sse::is_wanted(&headers) {
+    if sse::is_wanted(&headers)? {
         if after.raw == Some(true) {
             return Err(Problem::invalid("raw: streams do not support it; send no Accept: text/event-stream."));
         }
@@ -62,11 +62,7 @@ pub async fn read(
     let share = app.shares.read_page(&caller).await?;
     let read = app.engine.queries().page(&caller.workspace, room, &position, limit, raw).await?;
     if read.reset {
-        let detail = "This position is not in the room's journal, which was restored or is shorter; discard what you \
-                      have and read again with after=0.";
-        return Err(Problem::new(Code::PositionReset, detail)
-            .with("epoch", read.epoch.as_str())
-            .with("head", read.head));
+        return Err(position_reset(&read.epoch, read.head));
     }
     share.respond(page::json(&read, raw))
 }

@@ -49,6 +49,8 @@ pub struct HealthStatus {
 }
 
 /// Check liveness
+///
+/// Answers as long as the process runs; not counted for rate limits.
 #[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, body = HealthStatus)))]
 pub async fn healthz() -> Json<HealthStatus> {
     Json(HealthStatus { status: "ok" })

@@ -3,7 +3,7 @@
 //! authentication happens here, as for every other route.
 
 use crate::{
-    App,
+    App, accept,
     auth::{Caller, Requester},
     error::{Code, Problem},
     extract::{BodyBytes, QueryParams},
@@ -102,7 +102,7 @@ async fn stream(
     QueryParams(params): QueryParams<SseParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if !sse::is_wanted(&headers) {
+    if !accept::names(&headers, sse::MIME) {
         let why = "This path is a stream; send `Accept: text/event-stream`.";
         let allow = HeaderValue::from_static("GET, DELETE");
         return Err(Problem::new(Code::MethodNotAllowed, why).header(header::ALLOW, allow));

@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::{Problem, ProblemSchema},
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{WriteOutcome, attempt, run_once},
+    http::{Created, WriteOutcome, attempt, named_page::NamedPageParams, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{mcp::McpServerEntry, permission::Permission};
@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct McpServerList {
     servers: Vec<McpServerView>,
+    /// Send it as `after` to get the next page; `null` on the last page.
+    next: Option<String>,
     /// Whether the caller may define stdio servers, which start programs.
     may_define_stdio: bool,
 }
@@ -24,10 +26,15 @@ pub struct McpServerList {
 /// List MCP servers
 ///
 /// The servers of the operator's file and the caller's own, by name. Values of variables and headers are never shown.
-#[utoipa::path(get, path = "/api/mcp-servers", tag = "mcp-servers", responses((status = 200, body = McpServerList)))]
-pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<McpServerList>, Problem> {
-    let servers = app.engine.mcp_servers(&caller).await?;
-    Ok(Json(McpServerList { servers, may_define_stdio: caller.may(Permission::Operate) }))
+#[utoipa::path(get, path = "/api/mcp-servers", tag = "mcp-servers", params(NamedPageParams),
+               responses((status = 200, body = McpServerList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<NamedPageParams>,
+) -> Result<Json<McpServerList>, Problem> {
+    let (servers, next) = page.cut(app.engine.mcp_servers(&caller).await?, |server| server.name.clone())?;
+    Ok(Json(McpServerList { servers, next, may_define_stdio: caller.may(Permission::Operate) }))
 }
 
 /// A server and its name.
@@ -55,7 +62,7 @@ pub async fn create(
     caller: Caller,
     key: IdempotencyKey,
     JsonBody(mut settings, fingerprint): JsonBody<Map<String, Value>>,
-) -> Result<(StatusCode, Json<McpServerView>), Problem> {
+) -> Result<Created<McpServerView>, Problem> {
     let Some(Value::String(name)) = settings.remove("name") else {
         return Err(Problem::invalid("name: a string of 1 to 64 letters, digits, _ and -.").with("pointer", "/name"));
     };
@@ -65,10 +72,12 @@ pub async fn create(
         WriteOutcome::Done(server) => server,
         WriteOutcome::AlreadyDone(name) => engine.mcp_server(actor, &name).await?,
     };
-    Ok((StatusCode::CREATED, Json(server)))
+    Ok(Created::at("/api/mcp-servers", name, server))
 }
 
 /// Get an MCP server
+///
+/// Its settings, without the values of variables and headers.
 #[utoipa::path(get, path = "/api/mcp-servers/{name}", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 200, body = McpServerView)))]
 pub async fn show(

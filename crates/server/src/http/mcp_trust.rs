@@ -53,6 +53,8 @@ pub async fn trust_mcp(
 }
 
 /// Revoke trust in a project's .mcp.json
+///
+/// Its servers are not started any more.
 #[utoipa::path(delete, path = "/api/rooms/{id}/mcp-trust", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 204)))]
 pub async fn distrust_mcp(State(app): State<App>, caller: Caller, Id(room): Id<RoomId>) -> Result<StatusCode, Problem> {

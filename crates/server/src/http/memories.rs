@@ -1,11 +1,11 @@
 //! The notes that an agent keeps across rooms.
 
-use super::{attempt, run_once};
+use super::{attempt, named_page::NamedPageParams, run_once};
 use crate::{
     App,
     auth::Caller,
     error::Problem,
-    extract::{Fingerprint, Id, IdempotencyKey, JsonBody},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -26,6 +26,8 @@ pub struct MemoryView {
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct MemoryList {
     memories: Vec<MemoryView>,
+    /// Send it as `after` to get the next page; `null` on the last page.
+    next: Option<String>,
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -39,15 +41,23 @@ pub struct MemoryPatch {
 ///
 /// The notes that the agent has saved for itself, in all rooms, newest first. There are at most 1,000. Only agents on
 /// model APIs save notes here; programs such as Claude Code have a memory of their own.
-#[utoipa::path(get, path = "/api/agents/{id}/memories", tag = "memories", params(("id" = AgentId, Path)),
-               responses((status = 200, body = MemoryList)))]
-pub async fn list(State(app): State<App>, caller: Caller, Id(agent): Id<AgentId>) -> Result<Json<MemoryList>, Problem> {
+#[utoipa::path(get, path = "/api/agents/{id}/memories", tag = "memories",
+               params(("id" = AgentId, Path), NamedPageParams), responses((status = 200, body = MemoryList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Id(agent): Id<AgentId>,
+    QueryParams(page): QueryParams<NamedPageParams>,
+) -> Result<Json<MemoryList>, Problem> {
+    let found = app.engine.memories(&caller, agent).await?;
+    let (found, next) = page.cut_newest_first(found, |memory| memory.id.to_string())?;
     let view = |MemoryRecord { id, text, created_at }| MemoryView { id, text, created_at };
-    let memories = app.engine.memories(&caller, agent).await?.into_iter().map(view).collect();
-    Ok(Json(MemoryList { memories }))
+    Ok(Json(MemoryList { memories: found.into_iter().map(view).collect(), next }))
 }
 
 /// Update an agent's memory
+///
+/// Replaces its text.
 #[utoipa::path(patch, path = "/api/agents/{id}/memories/{memory_id}", tag = "memories", request_body = MemoryPatch,
                params(("id" = AgentId, Path), ("memory_id" = MemoryId, Path)), responses((status = 204)))]
 pub async fn change(
@@ -64,6 +74,8 @@ pub async fn change(
 }
 
 /// Delete an agent's memory
+///
+/// Removes it from the list.
 #[utoipa::path(delete, path = "/api/agents/{id}/memories/{memory_id}", tag = "memories",
                params(("id" = AgentId, Path), ("memory_id" = MemoryId, Path)), responses((status = 204)))]
 pub async fn delete(

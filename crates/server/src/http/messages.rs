@@ -3,15 +3,15 @@
 use crate::{
     App,
     auth::Caller,
-    error::Problem,
+    error::{Problem, position_reset},
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
-    http::attempt,
+    http::{attempt, named_page::page_limit},
 };
 use axum::{Json, extract::State, http::StatusCode, response::Response};
 use domain::{
     ids::{AgentId, RoomId},
     message::{Attachment, Message},
-    position::Epoch,
+    position::{Epoch, Position},
     room::WhenBusy,
 };
 use engine::commands::{NewPost, PostResult};
@@ -63,13 +63,15 @@ pub async fn post(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryParams {
-    /// Only messages that start after this seq.
-    #[param(minimum = 0)]
-    since: Option<u64>,
+    /// Only messages that start after this position: `17`, or `7c9e6f2a-17` with the epoch. The page then begins with the
+    /// oldest of them: send the last `seq` as `since` again while `has_more` is true. A position beyond the head, or of
+    /// another epoch, returns `position_reset`. Together with `before` the page has the newest of the range.
+    #[param(example = "0", pattern = "^([0-9A-Za-z]{1,64}-)?[0-9]{1,18}$")]
+    since: Option<String>,
     /// Only messages that start before this seq, for paging backwards.
     #[param(minimum = 0)]
     before: Option<u64>,
-    /// Maximum number of messages; the newest are returned.
+    /// Maximum number of messages: with `since` the oldest of the range, otherwise the newest.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -81,8 +83,8 @@ pub struct HistoryView {
     /// The messages include all events up to this seq; follow the events after it.
     head: u64,
     messages: Vec<Message>,
-    /// Whether the range has older messages: send the first seq of this page as `before`. A page ends at `limit` messages
-    /// or about 4 MB.
+    /// Whether the range has more messages: older ones, for which you send the first seq of this page as `before`, or with
+    /// `since` newer ones, for which you send the last seq as `since`. A page ends at `limit` messages or about 4 MB.
     has_more: bool,
 }
 
@@ -97,13 +99,24 @@ pub async fn history(
     Id(room): Id<RoomId>,
     QueryParams(range): QueryParams<HistoryParams>,
 ) -> Result<Response, Problem> {
-    let limit = match range.limit.unwrap_or(200) {
-        limit @ 1..=1000 => limit,
-        _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
-    };
-    let since = range.since.unwrap_or(0);
+    let limit = page_limit(range.limit, 200)?;
+    let since = range.since.as_deref().map(str::parse::<Position>).transpose();
+    let since = since.map_err(|error| Problem::invalid(format!("since: {error}")).with("parameter", "since"))?;
+    let (queries, workspace, before) = (app.engine.queries(), &caller.workspace, range.before);
     let page = app.shares.read_page(&caller).await?;
-    let history = app.engine.queries().history(&caller.workspace, room, since, range.before, limit).await?;
+    let history = match &since {
+        None => queries.history(workspace, room, 0, before, limit).await?,
+        Some(since) => {
+            let history = match before {
+                None => queries.history_after(workspace, room, since.seq, None, limit).await?,
+                Some(_) => queries.history(workspace, room, since.seq, before, limit).await?,
+            };
+            if since.seq > history.head || since.epoch.as_ref().is_some_and(|epoch| *epoch != history.epoch) {
+                return Err(position_reset(&history.epoch, history.head));
+            }
+            history
+        }
+    };
     let MessageHistory { epoch, head, messages, has_more } = history;
     let view = HistoryView { epoch, head, messages, has_more };
     // A long page takes a while to write, and a thread of the server would serve nobody else meanwhile.

@@ -16,7 +16,9 @@ pub mod mcp_servers;
 pub mod mcp_servers_live;
 pub mod mcp_trust;
 pub mod memories;
+pub mod merge_patch;
 pub mod messages;
+pub mod named_page;
 pub mod project_files;
 pub mod projects;
 pub mod providers;
@@ -47,14 +49,18 @@ use crate::{
     },
     web,
 };
+use axum::{
+    Json,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
 use domain::{
     actor::Actor,
     permission::Permission::{
         Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageTokens, Operate, Post, Read, ReadAudit,
     },
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use store::IdempotentRequest;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
@@ -155,6 +161,25 @@ pub fn add_worker_routes(builder: RouterBuilder) -> RouterBuilder {
     mcp::add_worker_routes(builder)
 }
 
+/// The response to a request that created something: 201 with its path.
+pub struct Created<T> {
+    location: String,
+    body: T,
+}
+
+impl<T> Created<T> {
+    /// `id` is the last segment of the path; an id or a name without characters that a URL escapes.
+    pub fn at(collection: &str, id: impl std::fmt::Display, body: T) -> Self {
+        Self { location: format!("{collection}/{id}"), body }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Created<T> {
+    fn into_response(self) -> Response {
+        (StatusCode::CREATED, [(header::LOCATION, self.location)], Json(self.body)).into_response()
+    }
+}
+
 /// The idempotency key of a request with its fingerprint, if the client sent a key.
 fn attempt(key: IdempotencyKey, fingerprint: Fingerprint) -> Option<IdempotentRequest> {
     key.0.map(|key| IdempotentRequest { key, fingerprint: fingerprint.0 })
@@ -193,24 +218,4 @@ async fn run_once<T>(
         }
         done => done.map(WriteOutcome::Done),
     }
-}
-
-/// Applies a merge patch (RFC 7396) to one level of settings: named fields are replaced, `null` clears a field.
-fn apply_merge_patch<T: Serialize + DeserializeOwned>(current: &T, patch: Value) -> Result<T, Problem> {
-    let Value::Object(patch) = patch else {
-        return Err(Problem::invalid("The body must be an object with the settings to change."));
-    };
-    let mut merged = serde_json::to_value(current).map_err(Problem::internal)?;
-    if let Value::Object(settings) = &mut merged {
-        for (name, value) in patch {
-            match value {
-                Value::Null => drop(settings.remove(&name)),
-                value => drop(settings.insert(name, value)),
-            }
-        }
-    }
-    serde_path_to_error::deserialize(merged).map_err(|error| {
-        let path = error.path().to_string();
-        Problem::invalid(format!("{path}: {}", error.into_inner()))
-    })
 }

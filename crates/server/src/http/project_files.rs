@@ -4,7 +4,8 @@
 use crate::{
     App,
     auth::Caller,
-    error::{Code, Problem, ProblemSchema},
+    byte_range,
+    error::{Problem, ProblemSchema},
     extract::{
         Id, JsonBody, QueryParams, body,
         multipart::{self, MultipartBody},
@@ -23,12 +24,8 @@ use domain::{actor::Actor, ids::ProjectId};
 use engine::commands::{IncomingFiles, ProjectFolderView, StoredFile};
 use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
-use std::{io::SeekFrom, ops::Range, time::Duration};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncSeekExt as _},
-    time::timeout,
-};
-use tokio_util::io::ReaderStream;
+use std::time::Duration;
+use tokio::time::timeout;
 
 pub const PATHS: [&str; 2] = ["/api/projects/{id}/files", "/api/projects/{id}/files/content"];
 /// The quota of the project ends an upload long before.
@@ -46,7 +43,9 @@ pub struct FilePathParams {
 }
 
 /// List files
-#[utoipa::path(get, path = "/api/projects/{id}/files", tag = "project_files",
+///
+/// The entries of one folder of a project.
+#[utoipa::path(get, path = "/api/projects/{id}/files", tag = "project-files",
                params(("id" = ProjectId, Path), FilePathParams),
                responses((status = 200, body = ProjectFolderView)))]
 pub async fn list(
@@ -58,8 +57,17 @@ pub async fn list(
     Ok(Json(app.engine.list_project_files(&caller, id, &path).await?))
 }
 
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub struct UploadedFiles {
+    /// The files. Parts may also have another name.
+    #[schema(value_type = Vec<String>, format = Binary)]
+    file: Vec<String>,
+}
+
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct FileUploadResult {
+    /// What was stored.
     files: Vec<StoredFile>,
 }
 
@@ -68,9 +76,9 @@ pub struct FileUploadResult {
 /// The body is `multipart/form-data`; each part with a file name is stored in the folder `path`, which is created if it does not
 /// exist: at most 200 at once. A file name may have folders, such as `docs/a.md`. Files are written while they arrive, and appear
 /// or replace others when all have arrived: a request that fails or is cut off leaves no file.
-#[utoipa::path(post, path = "/api/projects/{id}/files", tag = "project_files",
+#[utoipa::path(post, path = "/api/projects/{id}/files", tag = "project-files",
                params(("id" = ProjectId, Path), FilePathParams),
-               request_body(content = Vec<u8>, content_type = "multipart/form-data"),
+               request_body(content = UploadedFiles, content_type = "multipart/form-data"),
                responses((status = 201, body = FileUploadResult),
                          (status = 409, description = "A folder is at the path of a file",
                           content_type = "application/problem+json", body = ProblemSchema),
@@ -119,6 +127,7 @@ pub struct FileContentParams {
     /// A path in the project, such as `src/main.py`.
     path: String,
     /// The first and the last byte, such as `0-1023`, as in the header `Range: bytes=0-1023`.
+    #[param(pattern = "^([0-9]+-[0-9]*|-[0-9]+)$", example = "0-1023")]
     #[serde(default)]
     range: Option<String>,
 }
@@ -126,7 +135,7 @@ pub struct FileContentParams {
 /// Read a file
 ///
 /// Common image types are displayed by browsers, everything else is a download. With a range, 206 and that part.
-#[utoipa::path(get, path = "/api/projects/{id}/files/content", tag = "project_files",
+#[utoipa::path(get, path = "/api/projects/{id}/files/content", tag = "project-files",
                params(("id" = ProjectId, Path), FileContentParams),
                responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>),
                          (status = 206, description = "A part of the file", content_type = "application/octet-stream",
@@ -143,49 +152,14 @@ pub async fn read(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let opened = app.engine.open_project_file(&caller, id, &path).await?;
-    // Several ranges at once are not supported; such a header is ignored.
-    let asked = headers.get(header::RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
-    let asked = asked.filter(|ranges| !ranges.contains(','));
-    let range = match range.as_deref().or(asked) {
-        None => None,
-        Some(text) => match parse_range(text, opened.bytes) {
-            Ok(range) => Some(range),
-            Err(()) => return Err(unsatisfiable(opened.bytes)?),
-        },
+    let wanted = match range.as_deref() {
+        None => byte_range::wanted(&headers, opened.bytes),
+        Some(range) => byte_range::parse(range, opened.bytes).ok_or_else(|| {
+            Problem::invalid("range: the first and the last byte, such as 0-1023.").with("parameter", "range")
+        })?,
     };
-    let mut file = tokio::fs::File::from_std(opened.file);
-    let part = range.clone().unwrap_or(0..opened.bytes);
-    file.seek(SeekFrom::Start(part.start)).await.map_err(Problem::internal)?;
-    let mut headers = content_headers(&opened.name, image_type(&opened.name), part.end - part.start)?;
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    let status = match range {
-        None => StatusCode::OK,
-        Some(range) => {
-            let value = format!("bytes {}-{}/{}", range.start, range.end.saturating_sub(1), opened.bytes);
-            headers.insert(header::CONTENT_RANGE, HeaderValue::try_from(value).map_err(Problem::internal)?);
-            StatusCode::PARTIAL_CONTENT
-        }
-    };
-    let content = Body::from_stream(ReaderStream::new(file.take(part.end - part.start)));
-    Ok((status, headers, content).into_response())
-}
-
-fn unsatisfiable(bytes: u64) -> Result<Problem, Problem> {
-    let detail = format!("range: the file has {bytes} bytes; ask for a part of them");
-    let value = HeaderValue::try_from(format!("bytes */{bytes}")).map_err(Problem::internal)?;
-    Ok(Problem::new(Code::RangeNotSatisfiable, detail).header(header::CONTENT_RANGE, value))
-}
-
-/// `0-99`, `100-` or `-50`.
-fn parse_range(text: &str, bytes: u64) -> Result<Range<u64>, ()> {
-    let (first, last) = text.trim().split_once('-').ok_or(())?;
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| ());
-    let range = match (first.trim(), last.trim()) {
-        ("", last) => bytes.saturating_sub(number(last)?)..bytes,
-        (first, "") => number(first)?..bytes,
-        (first, last) => number(first)?..number(last)?.saturating_add(1).min(bytes),
-    };
-    if range.start < range.end { Ok(range) } else { Err(()) }
+    let headers = content_headers(&opened.name, image_type(&opened.name), opened.bytes)?;
+    byte_range::respond(tokio::fs::File::from_std(opened.file), opened.bytes, wanted, headers).await
 }
 
 /// By the end of a name, for images that browsers may display.
@@ -211,7 +185,7 @@ pub struct FileTargetParams {
 /// Write a file
 ///
 /// The body is the content. The file appears, or replaces the one at the path, when all of it has arrived.
-#[utoipa::path(put, path = "/api/projects/{id}/files/content", tag = "project_files",
+#[utoipa::path(put, path = "/api/projects/{id}/files/content", tag = "project-files",
                params(("id" = ProjectId, Path), FileTargetParams),
                request_body(content = Vec<u8>, content_type = "application/octet-stream"),
                responses((status = 200, body = StoredFile),
@@ -255,7 +229,7 @@ async fn receive(
 /// Delete a file
 ///
 /// Or a folder with everything in it. A link is removed, not what it leads to.
-#[utoipa::path(delete, path = "/api/projects/{id}/files", tag = "project_files",
+#[utoipa::path(delete, path = "/api/projects/{id}/files", tag = "project-files",
                params(("id" = ProjectId, Path), FileTargetParams), responses((status = 204)))]
 pub async fn delete(
     State(app): State<App>,
@@ -270,6 +244,7 @@ pub async fn delete(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileMove {
+    /// The path of a file or a folder.
     from: String,
     /// Its folders are created. There must be nothing at the path.
     to: String,
@@ -277,8 +252,8 @@ pub struct FileMove {
 
 /// Move a file
 ///
-/// Or a folder.
-#[utoipa::path(post, path = "/api/projects/{id}/files/move", tag = "project_files", params(("id" = ProjectId, Path)),
+/// Or a folder with everything in it. What is at the new path already is never replaced.
+#[utoipa::path(post, path = "/api/projects/{id}/files/move", tag = "project-files", params(("id" = ProjectId, Path)),
                request_body = FileMove,
                responses((status = 204),
                          (status = 409, description = "Something is at the new path",
@@ -297,7 +272,7 @@ pub async fn rename(
 ///
 /// As a zip archive, which is packed while it is sent. Links are left out. An archive without an end is not complete: the folder
 /// has more than 100000 files, or could not be read.
-#[utoipa::path(get, path = "/api/projects/{id}/files/archive", tag = "project_files",
+#[utoipa::path(get, path = "/api/projects/{id}/files/archive", tag = "project-files",
                params(("id" = ProjectId, Path), FilePathParams),
                responses((status = 200, content_type = "application/zip", body = Vec<u8>)))]
 pub async fn archive(
@@ -313,21 +288,4 @@ pub async fn archive(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/zip"));
     let stream = futures_util::stream::poll_fn(move |context| pieces.poll_recv(context));
     Ok((headers, Body::from_stream(stream)).into_response())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_range;
-
-    #[test]
-    fn a_range_is_a_part_of_the_file() {
-        for (text, range) in
-            [("0-99", 0..100), ("90-200", 90..100), ("50-", 50..100), ("-10", 90..100), ("-500", 0..100)]
-        {
-            assert_eq!(parse_range(text, 100), Ok(range), "{text}");
-        }
-        for bad in ["", "5", "100-", "9-3", "a-b", "0-1,5-6", "--1"] {
-            assert!(parse_range(bad, 100).is_err(), "{bad}");
-        }
-    }
 }

@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::{Problem, ProblemSchema},
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{PurgeParams, WriteOutcome, attempt, run_once},
+    http::{Created, PurgeParams, WriteOutcome, attempt, named_page::NamedPageParams, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -40,15 +40,23 @@ impl From<IsolatedProject> for ProjectView {
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct ProjectList {
     projects: Vec<ProjectView>,
+    /// Send it as `after` to get the next page; `null` on the last page.
+    next: Option<String>,
 }
 
 /// List projects
 ///
-/// Newest first.
-#[utoipa::path(get, path = "/api/projects", tag = "projects", responses((status = 200, body = ProjectList)))]
-pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<ProjectList>, Problem> {
-    let projects = app.engine.projects(&caller).await?;
-    Ok(Json(ProjectList { projects: projects.into_iter().map(ProjectView::from).collect() }))
+/// Newest first, in pages.
+#[utoipa::path(get, path = "/api/projects", tag = "projects", params(NamedPageParams),
+               responses((status = 200, body = ProjectList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<NamedPageParams>,
+) -> Result<Json<ProjectList>, Problem> {
+    let (projects, next) =
+        page.cut_newest_first(app.engine.projects(&caller).await?, |found| found.project.id.to_string())?;
+    Ok(Json(ProjectList { projects: projects.into_iter().map(ProjectView::from).collect(), next }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -86,17 +94,19 @@ pub async fn create(
     caller: Caller,
     key: IdempotencyKey,
     JsonBody(spec, fingerprint): JsonBody<ProjectSpec>,
-) -> Result<(StatusCode, Json<ProjectView>), Problem> {
+) -> Result<Created<ProjectView>, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async { Ok(app.engine.create_project(actor, spec.into(), attempt.as_ref()).await?) };
     let id = match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(id) => id,
         WriteOutcome::AlreadyDone(id) => id.parse().map_err(Problem::internal)?,
     };
-    Ok((StatusCode::CREATED, Json(app.engine.project(actor, id).await?.into())))
+    Ok(Created::at("/api/projects", id, app.engine.project(actor, id).await?.into()))
 }
 
 /// Get a project
+///
+/// Its settings, and how its sandbox isolates.
 #[utoipa::path(get, path = "/api/projects/{id}", tag = "projects", params(("id" = ProjectId, Path)),
                responses((status = 200, body = ProjectView)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<ProjectId>) -> Result<Json<ProjectView>, Problem> {

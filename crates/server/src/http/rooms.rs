@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::Problem,
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{PurgeParams, agents::LimitParams, attempt, room_policy::RoomPolicyChange, run_once},
+    http::{Created, PurgeParams, attempt, named_page::page_limit, room_policy::RoomPolicyChange, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -13,26 +13,51 @@ use domain::{
     name::Name,
     room::{RoomPolicy, RoomSummary},
 };
-use engine::commands::{NewRoom, RoomPatch, StoppedRun};
+use engine::commands::{NewRoom, RoomPatch, StoppedRoom, StoppedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use store::{InvalidCursor, ListCursor};
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct RoomList {
     rooms: Vec<RoomSummary>,
+    /// Send it as `before` to get the next page; `null` on the last page.
+    next: Option<String>,
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RoomListParams {
+    /// Maximum number of rooms.
+    #[param(minimum = 1, maximum = 1000, default = 200)]
+    limit: Option<u32>,
+    /// The `next` of the previous page.
+    #[param(pattern = "^[0-9]{1,15}[.][0-9a-f]{32}$")]
+    before: Option<String>,
 }
 
 /// List rooms
 ///
-/// Most recent activity first, each with its current activity and its last message.
-#[utoipa::path(get, path = "/api/rooms", tag = "rooms", params(crate::http::agents::PageLimit),
+/// Most recent activity first, in pages, each with its current activity and its last message. New rooms do not change the
+/// pages after `before`.
+#[utoipa::path(get, path = "/api/rooms", tag = "rooms", params(RoomListParams),
                responses((status = 200, body = RoomList)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
-    QueryParams(limit): LimitParams,
+    QueryParams(params): QueryParams<RoomListParams>,
 ) -> Result<Json<RoomList>, Problem> {
-    Ok(Json(RoomList { rooms: app.engine.queries().rooms(&caller.workspace, limit.get()?).await? }))
+    let limit = page_limit(params.limit, 200)?;
+    let before = params.before.as_deref().map(str::parse).transpose();
+    let before = before
+        .map_err(|error: InvalidCursor| Problem::invalid(format!("before: {error}.")).with("parameter", "before"))?;
+    // One extra room shows whether there is a next page.
+    let mut rooms = app.engine.queries().rooms_before(&caller.workspace, before, limit + 1).await?;
+    let more = rooms.len() > limit as usize;
+    rooms.truncate(limit as usize);
+    let next = rooms.last().filter(|_| more).map(|last| ListCursor::of_room(last).to_string());
+    Ok(Json(RoomList { rooms, next }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -52,6 +77,8 @@ pub struct RoomSpec {
 }
 
 /// Create a room
+///
+/// Its agents answer every message, in their order in `agents`.
 #[utoipa::path(post, path = "/api/rooms", tag = "rooms", request_body = RoomSpec,
                responses((status = 201, body = RoomSummary)))]
 pub async fn create(
@@ -59,18 +86,22 @@ pub async fn create(
     caller: Caller,
     key: IdempotencyKey,
     JsonBody(spec, fingerprint): JsonBody<RoomSpec>,
-) -> Result<(StatusCode, Json<RoomSummary>), Problem> {
+) -> Result<Created<RoomSummary>, Problem> {
     let RoomSpec { name, agents, project_id, policy } = spec;
     let policy = match policy {
-        Some(patch) => RoomPolicy::for_new_room().merged(patch).map_err(|error| Problem::invalid(error.to_string()))?,
+        Some(patch) => RoomPolicy::for_new_room()
+            .merged(patch)
+            .map_err(|error| Problem::invalid(error.to_string()).with("pointer", "/policy"))?,
         None => RoomPolicy::for_new_room(),
     };
     let new = NewRoom { name, agents, project_id, policy };
     let room = app.engine.create_room(&caller, new, attempt(key, fingerprint).as_ref()).await?;
-    Ok((StatusCode::CREATED, Json(app.engine.queries().room_summary(&caller.workspace, room.id).await?)))
+    Ok(Created::at("/api/rooms", room.id, app.engine.queries().room_summary(&caller.workspace, room.id).await?))
 }
 
 /// Get a room
+///
+/// With its current activity and its last message.
 #[utoipa::path(get, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 200, body = RoomSummary)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<RoomSummary>, Problem> {
@@ -139,6 +170,9 @@ pub async fn delete(
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct StoppedRuns {
+    /// How many runs were cancelled.
+    count: usize,
+    /// The first 100 of them.
     runs: Vec<StoppedRun>,
 }
 
@@ -148,5 +182,6 @@ pub struct StoppedRuns {
 #[utoipa::path(post, path = "/api/rooms/{id}/cancel", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 200, body = StoppedRuns)))]
 pub async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<StoppedRuns>, Problem> {
-    Ok(Json(StoppedRuns { runs: app.engine.cancel_room(&caller, id).await? }))
+    let StoppedRoom { count, runs } = app.engine.cancel_room(&caller, id).await?;
+    Ok(Json(StoppedRuns { count, runs }))
 }

@@ -10,6 +10,7 @@ use crate::{
         dialect::{Dialect, StreamFrom, StreamOptions, StreamPosition, open_run},
         sse,
     },
+    http::named_page::page_limit,
 };
 use axum::{
     Json,
@@ -33,7 +34,7 @@ use engine::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{InvalidRunCursor, NamedRun, RunCursor, RunFilter};
+use store::{InvalidCursor, ListCursor, NamedRun, RunFilter};
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -45,11 +46,15 @@ pub struct RunFilterParams {
     /// Also as `agent_id`.
     #[serde(alias = "agent_id")]
     agent: Option<AgentId>,
+    /// Only runs that answer this message.
     message_id: Option<MessageId>,
+    /// Only runs with this status.
     status: Option<RunStatus>,
     /// The `next` of the previous page.
+    #[param(pattern = "^[0-9]{1,15}[.][0-9a-f]{32}$")]
     before: Option<String>,
-    #[param(minimum = 1, maximum = 1000)]
+    /// Maximum number of runs.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<u32>,
     /// The runs of all workspaces; for the operator.
     all: Option<bool>,
@@ -82,13 +87,11 @@ pub async fn list(
     caller: Caller,
     QueryParams(filter): QueryParams<RunFilterParams>,
 ) -> Result<Json<RunList>, Problem> {
-    let limit = match filter.limit.unwrap_or(100) {
-        limit @ 1..=1000 => limit,
-        _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
-    };
+    let limit = page_limit(filter.limit, 100)?;
     let RunFilterParams { room: room_id, agent: agent_id, message_id, status, before, all, .. } = filter;
     let before = before.as_deref().map(str::parse).transpose();
-    let before = before.map_err(|error: InvalidRunCursor| Problem::invalid(format!("before: {error}.")))?;
+    let before = before
+        .map_err(|error: InvalidCursor| Problem::invalid(format!("before: {error}.")).with("parameter", "before"))?;
     // One extra row shows whether there is a next page.
     let filter = RunFilter { room_id, agent_id, message_id, status, before, limit: limit + 1 };
     let queries = app.engine.queries();
@@ -101,7 +104,7 @@ pub async fn list(
     };
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
-    let next = found.last().filter(|_| more).map(|last| RunCursor::of(&last.run).to_string());
+    let next = found.last().filter(|_| more).map(|last| ListCursor::of_run(&last.run).to_string());
     let view = |NamedRun { workspace, run, room_name, agent_name }| {
         let workspace = workspace.as_str().to_owned();
         NamedRunView { workspace, run, room_name, agent_name }
@@ -110,6 +113,8 @@ pub async fn list(
 }
 
 /// Get a run
+///
+/// Its status, and its usage and cost so far.
 #[utoipa::path(get, path = "/api/runs/{id}", tag = "runs", params(("id" = RunId, Path)),
                responses((status = 200, body = Run)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Run>, Problem> {

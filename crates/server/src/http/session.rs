@@ -33,6 +33,8 @@ pub struct SessionView {
 }
 
 /// Get the session
+///
+/// Public: says whether this browser is signed in.
 #[utoipa::path(get, path = "/api/session", tag = "session", responses((status = 200, body = SessionView)))]
 pub async fn show(State(app): State<App>, request: Request) -> Result<Json<SessionView>, Problem> {
     let source = RequestSource::of(&request);

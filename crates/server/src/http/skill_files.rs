@@ -28,6 +28,8 @@ pub struct VersionParams {
 }
 
 /// Get a file of a skill
+///
+/// Of the newest version, or of another one with `version`.
 #[utoipa::path(get, path = "/api/skills/{name}/files/{path}", tag = "skills",
                params(("name" = String, Path), ("path" = String, Path), VersionParams),
                responses((status = 200, description = "The file", content_type = "application/octet-stream")))]

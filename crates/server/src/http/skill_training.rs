@@ -66,6 +66,8 @@ impl ProposalView {
 }
 
 /// Get a skill's training
+///
+/// Its experience, training rooms, ratings and proposals.
 #[utoipa::path(get, path = "/api/skills/{name}/training", tag = "skills", params(("name" = String, Path)),
                responses((status = 200, body = TrainingView)))]
 pub async fn training(
@@ -161,6 +163,8 @@ pub struct ProposeRequest {
 }
 
 /// Propose an improved body
+///
+/// From an answer in a training room, or as text. It changes nothing until it is accepted.
 #[utoipa::path(post, path = "/api/skills/{name}/training/proposals", tag = "skills", params(("name" = String, Path)),
                request_body = ProposeRequest,
                responses((status = 201, body = ProposalView),
@@ -185,6 +189,8 @@ pub async fn propose(
 }
 
 /// Get a proposal with its diff
+///
+/// The diff is against the version that it was made for.
 #[utoipa::path(get, path = "/api/skills/{name}/training/proposals/{id}", tag = "skills",
                params(("name" = String, Path), ("id" = ProposalId, Path)), responses((status = 200, body = ProposalView)))]
 pub async fn proposal(
@@ -225,6 +231,8 @@ pub struct DropRequest {
 }
 
 /// Reject a proposal
+///
+/// It stays in the history with the comment.
 #[utoipa::path(post, path = "/api/skills/{name}/training/proposals/{id}/drop", tag = "skills",
                params(("name" = String, Path), ("id" = ProposalId, Path)), request_body = DropRequest,
                responses((status = 200, body = ProposalView),

@@ -6,7 +6,7 @@ use crate::{
     error::{Problem, ProblemSchema},
     extract::{Id, IdempotencyKey, JsonBody, QueryParams, RawBody},
     http::{
-        WriteOutcome, attempt, run_once,
+        Created, WriteOutcome, attempt, run_once,
         skill_files::{VersionParams, download},
         skills::{SkillView, written_skill},
     },
@@ -14,7 +14,7 @@ use crate::{
 use axum::{
     Json,
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, header},
     response::Response,
 };
 use domain::skill::SkillName;
@@ -48,7 +48,7 @@ pub async fn import(
     QueryParams(SkillImportParams { replace, folder }): QueryParams<SkillImportParams>,
     key: IdempotencyKey,
     RawBody(archive, fingerprint): RawBody,
-) -> Result<(StatusCode, Json<SkillView>), Problem> {
+) -> Result<Created<SkillView>, Problem> {
     let (engine, actor, attempt) = (&app.engine, &*caller, attempt(key, fingerprint));
     let write = async {
         Ok(match folder {
@@ -57,7 +57,8 @@ pub async fn import(
         })
     };
     let done = run_once(&app, actor, attempt.as_ref(), write).await?;
-    Ok((StatusCode::CREATED, Json(written_skill(&app, actor, done).await?)))
+    let skill = written_skill(&app, actor, done).await?;
+    Ok(Created::at("/api/skills", skill.name(), skill))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]

@@ -32,6 +32,8 @@ pub struct VersionSummary {
 }
 
 /// List a skill's versions, newest first
+///
+/// Each change of a skill is a version.
 #[utoipa::path(get, path = "/api/skills/{name}/versions", tag = "skills", params(("name" = String, Path)),
                responses((status = 200, body = VersionList)))]
 pub async fn versions(
@@ -71,6 +73,8 @@ pub struct VersionView {
 }
 
 /// Get a version with a diff
+///
+/// The diff is against the version before, or against another one.
 #[utoipa::path(get, path = "/api/skills/{name}/versions/{version}", tag = "skills",
                params(("name" = String, Path), ("version" = u32, Path), AgainstParams),
                responses((status = 200, body = VersionView)))]

@@ -6,7 +6,8 @@ use crate::{
     error::{Code, Problem, ProblemSchema},
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams, json},
     http::{
-        WriteOutcome, apply_merge_patch, attempt, run_once, skill_files, skill_training, skill_transfer, skill_versions,
+        Created, WriteOutcome, attempt, merge_patch::MergePatch, named_page::NamedPageParams, run_once, skill_files,
+        skill_training, skill_transfer, skill_versions,
     },
     routes,
     routing::{Policy::Needs, RouterBuilder},
@@ -51,6 +52,8 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(ManageSkills), routes!(skill_training::reject))
 }
 
+type SkillPatch = MergePatch<SkillSpec>;
+
 /// The current version of a skill
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = Skill)]
@@ -70,6 +73,12 @@ pub struct SkillView {
     usage: SkillUsage,
     created_at: Timestamp,
     updated_at: Timestamp,
+}
+
+impl SkillView {
+    pub(super) fn name(&self) -> SkillName {
+        self.spec.name.clone()
+    }
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -105,6 +114,8 @@ pub struct SkillUsage {
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct SkillList {
     skills: Vec<SkillSummary>,
+    /// Send it as `after` to get the next page; `null` on the last page.
+    next: Option<String>,
     /// Skills in the data folder that can be imported.
     folders: Vec<FolderSkill>,
 }
@@ -116,11 +127,19 @@ pub struct FolderSkill {
 }
 
 /// List skills
-#[utoipa::path(get, path = "/api/skills", tag = "skills", responses((status = 200, body = SkillList)))]
-pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<SkillList>, Problem> {
+///
+/// Those of the workspace, and folders that can be imported.
+#[utoipa::path(get, path = "/api/skills", tag = "skills", params(NamedPageParams),
+               responses((status = 200, body = SkillList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<NamedPageParams>,
+) -> Result<Json<SkillList>, Problem> {
     let queries = app.engine.queries();
     let (skills, figures) =
         tokio::try_join!(queries.skills(&caller.workspace), queries.skill_stats(&caller.workspace))?;
+    let (skills, next) = page.cut(skills, |skill| skill.spec.name.to_string())?;
     let summary = |skill: Skill| {
         let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
         let Skill { id, spec, version, files, experience, needs_review, created_at, updated_at } = skill;
@@ -145,10 +164,12 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<SkillLi
     };
     let folders = app.engine.folder_skills().await?.into_iter();
     let folders = folders.map(|(name, description)| FolderSkill { name, description }).collect();
-    Ok(Json(SkillList { skills: skills.into_iter().map(summary).collect(), folders }))
+    Ok(Json(SkillList { skills: skills.into_iter().map(summary).collect(), next, folders }))
 }
 
 /// Create a skill
+///
+/// As its first version.
 #[utoipa::path(post, path = "/api/skills", tag = "skills", request_body = SkillSpec,
                responses((status = 201, body = SkillView),
                          (status = 422, description = "The skill breaks a rule; see `findings`",
@@ -158,14 +179,17 @@ pub async fn create(
     caller: Caller,
     key: IdempotencyKey,
     JsonBody(spec, fingerprint): JsonBody<SkillSpec>,
-) -> Result<(StatusCode, Json<SkillView>), Problem> {
+) -> Result<Created<SkillView>, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async { Ok(app.engine.create_skill(actor, spec, attempt.as_ref()).await?) };
     let done = run_once(&app, actor, attempt.as_ref(), write).await?;
-    Ok((StatusCode::CREATED, Json(written_skill(&app, actor, done).await?)))
+    let skill = written_skill(&app, actor, done).await?;
+    Ok(Created::at("/api/skills", skill.name(), skill))
 }
 
 /// Get a skill
+///
+/// Its newest version with its files, findings and usage.
 #[utoipa::path(get, path = "/api/skills/{name}", tag = "skills", params(("name" = String, Path)),
                responses((status = 200, body = SkillView)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(name): Id<SkillName>) -> Result<Json<SkillView>, Problem> {
@@ -195,7 +219,7 @@ impl From<ChangeParams> for SkillRevision {
 /// A merge patch (RFC 7396): fields in the body are replaced, `null` clears a field, all others stay. Creates a new
 /// version for the next run; runs that have started keep theirs.
 #[utoipa::path(patch, path = "/api/skills/{name}", tag = "skills", params(("name" = String, Path), ChangeParams),
-               request_body = Value,
+               request_body = SkillPatch,
                responses((status = 200, body = SkillView),
                          (status = 409, description = "There is a newer version than `base`",
                           content_type = "application/problem+json", body = ProblemSchema),
@@ -207,12 +231,12 @@ pub async fn change(
     Id(name): Id<SkillName>,
     QueryParams(params): QueryParams<ChangeParams>,
     key: IdempotencyKey,
-    JsonBody(patch, fingerprint): JsonBody<Value>,
+    JsonBody(patch, fingerprint): JsonBody<SkillPatch>,
 ) -> Result<Json<SkillView>, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async {
         let current = app.engine.queries().skill(&actor.workspace, &name).await?;
-        let spec: SkillSpec = apply_merge_patch(&current.spec, patch)?;
+        let spec = patch.apply_to(&current.spec)?;
         Ok(app.engine.change_skill(actor, current, spec, params.into(), attempt.as_ref()).await?)
     };
     let done = run_once(&app, actor, attempt.as_ref(), write).await?;
@@ -272,7 +296,7 @@ pub async fn check(
 ) -> Result<Json<CheckView>, Problem> {
     let checked = match (request.text, request.skill) {
         (Some(text), None) => check_document(&text, &request.values),
-        (None, Some(skill)) => match json::parse::<SkillSpec>(skill.to_string().as_bytes()) {
+        (None, Some(skill)) => match json::read::<SkillSpec>(skill) {
             Ok(spec) => check_spec(spec, &request.values),
             Err(problem) => {
                 let finding = SkillFinding::error(problem.pointer(), problem.detail().to_owned());

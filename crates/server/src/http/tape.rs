@@ -32,6 +32,8 @@ pub async fn pause(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -
 }
 
 /// Resume a room
+///
+/// What was planned starts.
 #[utoipa::path(post, path = "/api/rooms/{id}/tape/resume", tag = "tape", params(("id" = RoomId, Path)),
                responses((status = 200, body = TapeView)))]
 pub async fn resume(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<TapeView>, Problem> {
@@ -39,6 +41,8 @@ pub async fn resume(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) 
 }
 
 /// Start the next cell of a paused room
+///
+/// The room stays paused behind it.
 #[utoipa::path(post, path = "/api/rooms/{id}/tape/step", tag = "tape", params(("id" = RoomId, Path)),
                responses((status = 200, body = TapeView)))]
 pub async fn step(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<TapeView>, Problem> {
@@ -77,6 +81,8 @@ pub struct InsertedCell {
 }
 
 /// Insert a turn of an agent
+///
+/// As a cell of its own.
 #[utoipa::path(post, path = "/api/rooms/{id}/tape/insert", tag = "tape", params(("id" = RoomId, Path)),
                request_body = InsertedCell, responses((status = 200, body = TapeView)))]
 pub async fn insert(
@@ -96,6 +102,8 @@ pub struct CellOrder {
 }
 
 /// Reorder the planned cells
+///
+/// Cells that have started keep their place.
 #[utoipa::path(post, path = "/api/rooms/{id}/tape/reorder", tag = "tape", params(("id" = RoomId, Path)),
                request_body = CellOrder, responses((status = 200, body = TapeView)))]
 pub async fn reorder(

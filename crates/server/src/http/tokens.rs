@@ -5,7 +5,7 @@ use crate::{
     auth::{Caller, token},
     error::{Code, Problem, ProblemSchema},
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{WriteOutcome, attempt, run_once},
+    http::{WriteOutcome, attempt, named_page::NamedPageParams, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -23,6 +23,8 @@ use store::{NewToken, TokenRecord};
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct TokenList {
     tokens: Vec<TokenView>,
+    /// Send it as `after` to get the next page; `null` on the last page.
+    next: Option<String>,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -54,6 +56,12 @@ pub struct TokenQuery {
     /// The tokens of all workspaces, revoked and expired ones too. Only for the operator.
     #[serde(default)]
     all: bool,
+    /// Maximum number of tokens.
+    #[param(minimum = 1, maximum = 1000, default = 1000)]
+    limit: Option<u32>,
+    /// The `next` of the previous page.
+    #[param(min_length = 1, max_length = 200)]
+    after: Option<String>,
 }
 
 /// List your tokens
@@ -70,6 +78,8 @@ pub async fn list(
         true => app.engine.all_tokens(&caller).await?,
         false => app.engine.tokens(&caller).await?,
     };
+    let page = NamedPageParams { limit: query.limit, after: query.after };
+    let (found, next) = page.cut(found, |token| token.id.to_string())?;
     let view = |token: TokenRecord| TokenView {
         id: token.id,
         name: token.label,
@@ -83,7 +93,7 @@ pub async fn list(
         created_with: token.parent,
         current: caller.credential.token() == Some(token.id),
     };
-    Ok(Json(TokenList { tokens: found.into_iter().map(view).collect() }))
+    Ok(Json(TokenList { tokens: found.into_iter().map(view).collect(), next }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]

@@ -4,16 +4,16 @@
 use crate::{
     App,
     auth::Caller,
+    byte_range,
     error::{Code, Problem, ProblemSchema},
     extract::{Fingerprint, FingerprintBuilder, Id, IdempotencyKey, QueryParams, body},
-    http::{WriteOutcome, attempt, run_once},
+    http::{Created, WriteOutcome, attempt, named_page::page_limit, run_once},
 };
 use axum::{
     Json,
-    body::Body,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use domain::{
     ids::UploadId,
@@ -24,7 +24,6 @@ use futures_util::StreamExt as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use tokio_util::io::ReaderStream;
 
 pub const PATH: &str = "/api/uploads";
 pub const MAX_BYTES: usize = upload::MAX_BYTES as usize;
@@ -81,10 +80,10 @@ pub async fn create(
     key: IdempotencyKey,
     QueryParams(UploadParams { name }): QueryParams<UploadParams>,
     request: Request,
-) -> Result<(StatusCode, Json<UploadView>), Problem> {
+) -> Result<Created<UploadView>, Problem> {
     let actor = &*caller;
     let sent = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let media_type = upload::media_type(sent);
+    let (media_type, has_type) = (upload::media_type(sent), sent.is_some());
     let mut print = FingerprintBuilder::of(request.method(), request.uri());
     let mut incoming = app.engine.begin_upload(actor).await?;
     let (mut chunks, mut bytes) = (request.into_body().into_data_stream(), 0);
@@ -98,6 +97,10 @@ pub async fn create(
         print.add(&chunk);
         incoming.write(&chunk).await?;
     }
+    // An empty file is a file, if the request says so.
+    if bytes == 0 && !has_type {
+        return Err(Problem::invalid("The body is empty; send the bytes of the file."));
+    }
     let attempt = attempt(key, print.finish());
     let write = async { Ok(incoming.finish(actor, name, media_type, attempt.as_ref()).await?) };
     let upload = match run_once(&app, actor, attempt.as_ref(), write).await? {
@@ -106,7 +109,7 @@ pub async fn create(
             app.engine.queries().upload(&actor.workspace, id.parse().map_err(Problem::internal)?).await?
         }
     };
-    Ok((StatusCode::CREATED, Json(upload.into())))
+    Ok(Created::at(PATH, upload.id, upload.into()))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -115,7 +118,8 @@ pub async fn create(
 pub struct UploadPageParams {
     /// The `next` of the previous page.
     before: Option<UploadId>,
-    #[param(minimum = 1, maximum = 1000)]
+    /// Maximum number of files.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<u32>,
 }
 
@@ -136,10 +140,7 @@ pub async fn list(
     caller: Caller,
     QueryParams(UploadPageParams { before, limit }): QueryParams<UploadPageParams>,
 ) -> Result<Json<UploadList>, Problem> {
-    let limit = match limit.unwrap_or(100) {
-        limit @ 1..=1000 => limit,
-        _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
-    };
+    let limit = page_limit(limit, 100)?;
     // One extra row shows whether there is a next page.
     let mut found = app.engine.queries().uploads(&caller.workspace, before, limit + 1).await?;
     let more = found.len() > limit as usize;
@@ -157,13 +158,21 @@ fn too_slow() -> Problem {
 
 /// Download a file
 ///
-/// Common image types are displayed by browsers, everything else is a download.
+/// Common image types are displayed by browsers, everything else is a download. One `Range` of bytes is supported.
 #[utoipa::path(get, path = "/api/uploads/{id}", tag = "uploads", params(("id" = UploadId, Path)),
-               responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>)))]
-pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<UploadId>) -> Result<Response, Problem> {
+               responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>),
+                         (status = 206, description = "The range of bytes that `Range` asks for",
+                          content_type = "application/octet-stream", body = Vec<u8>),
+                         (status = 416, description = "The range is beyond the end of the file",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
+pub async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<UploadId>,
+    request: HeaderMap,
+) -> Result<Response, Problem> {
     let (upload, file) = app.engine.open_upload(&caller, id).await?;
-    let headers = headers(&upload)?;
-    Ok((headers, Body::from_stream(ReaderStream::new(file))).into_response())
+    byte_range::respond(file, upload.bytes, byte_range::wanted(&request, upload.bytes), headers(&upload)?).await
 }
 
 fn headers(upload: &Upload) -> Result<HeaderMap, Problem> {

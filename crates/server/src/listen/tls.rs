@@ -25,7 +25,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 const HANDSHAKE_RECORD: u8 = 22;
 /// How much of a plain request is read before the connection is closed, so that the client gets the answer.
 const LARGEST_PLAIN_REQUEST: u64 = 64 * 1024;
-const HTTPS_REQUIRED: &str = r#"{"type":"about:blank","title":"Bad Request","status":400,"code":"https_required","detail":"This port speaks https only: begin the address with https://."}"#;
+const HTTPS_REQUIRED: &str = r#"{"type":"urn:greenroom:problem:https_required","title":"Bad Request","status":400,"code":"https_required","detail":"This port speaks https only: begin the address with https://."}"#;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {

@@ -9,6 +9,7 @@ mod unsent;
 
 pub use client_memory::MemoryPermit;
 pub use unsent::PageShare;
+pub(crate) use unsent::count_again;
 
 use crate::error::{Code, Problem};
 use axum::http::{HeaderValue, header};

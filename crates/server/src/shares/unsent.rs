@@ -85,6 +85,11 @@ impl PageShare {
     }
 }
 
+/// The body of a response was replaced: it is counted again.
+pub(crate) fn count_again(response: &mut Response) {
+    response.extensions_mut().remove::<CountedResponse>();
+}
+
 fn too_much() -> Problem {
     busy("You have large responses open that you do not read; read or close some of them.")
 }

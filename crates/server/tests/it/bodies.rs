@@ -24,7 +24,7 @@ async fn every_bad_body_is_a_400_that_says_why() {
         (b"[]", "does not fit"),
         (b"{\"text\":null}", "`/text` does not fit"),
         (b"{\"text\":\"x\",\"numbers\":[1,2,300]}", "`/numbers/2` does not fit"),
-        (b"{\"numbers\":[]}", "missing field `text`"),
+        (b"{\"numbers\":[]}", "`/text` does not fit: it is missing"),
         (b"{\"text\":\"\xff\xfe\"}", "not valid UTF-8 at byte 9"),
         (b"{\"text\":\"\\ud800\"}", "not valid JSON"),
         (deep.as_bytes(), "64 levels"),

@@ -135,10 +135,16 @@ impl RoleServer {
         let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
             kind.to_str().unwrap().starts_with("application/") && kind.to_str().unwrap().ends_with("json")
         });
-        let problem = match is_json {
+        let mut problem = match is_json {
             true => serde_json::from_slice(&to_bytes(response.into_body(), 1 << 20).await.unwrap()).unwrap(),
             false => Value::Null,
         };
+        if status >= 400
+            && let Some(problem) = problem.as_object_mut()
+        {
+            // It names the request, which differs.
+            problem.remove("instance");
+        }
         Answer { status, problem }
     }
 

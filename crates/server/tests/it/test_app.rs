@@ -329,7 +329,7 @@ impl TestResponse {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         assert_eq!(self.header("content-type"), "application/problem+json");
         let json = self.json();
-        assert_eq!(json["type"], "about:blank");
+        assert_eq!(json["type"], format!("urn:greenroom:problem:{}", json["code"].as_str().unwrap()));
         assert_eq!(json["status"], status);
         assert!(json["title"].as_str().is_some_and(|t| !t.is_empty()));
         assert!(json["detail"].as_str().is_some_and(|d| !d.is_empty()));

@@ -25,7 +25,7 @@ pub struct MessageHistory {
     pub epoch: Epoch,
     pub head: Seq,
     pub messages: Vec<Message>,
-    /// Whether the range has messages before these.
+    /// Whether the range has messages before these; for a page that begins with the oldest, after these.
     pub has_more: bool,
 }
 
@@ -40,6 +40,8 @@ const HEAD: &str = "SELECT j.head FROM journals j JOIN rooms r ON r.id = j.room_
 /// The size of a value is read without the value itself.
 const STORED_SIZES: &str = "SELECT seq, CAST(octet_length(body) AS BIGINT) FROM messages \
      WHERE room_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4";
+const NEXT_SIZES: &str = "SELECT seq, CAST(octet_length(body) AS BIGINT) FROM messages \
+     WHERE room_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq LIMIT $4";
 const STORED: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
      WHERE room_id = $1 AND seq >= $2 AND seq < $3 ORDER BY seq";
 const UNFINISHED_SIZES: &str = "SELECT q.run_id, MIN(CASE WHEN e.kind = 'stream_start' THEN e.seq END), \
@@ -60,10 +62,20 @@ struct PageEntry {
     unfinished: Option<RunId>,
 }
 
-/// The newest entries that fit on a page, newest first, and whether older ones are left. An old unfinished answer
-/// does not displace newer messages.
-fn fit(mut entries: Vec<PageEntry>, limit: usize) -> (Vec<PageEntry>, bool) {
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
+/// At which end of the range a page begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum PageStart {
+    Newest,
+    Oldest,
+}
+
+/// The entries that fit on a page, from its start on, and whether others are left. An old unfinished answer does not
+/// displace newer messages of a page that begins with the newest.
+fn fit(mut entries: Vec<PageEntry>, limit: usize, start: PageStart) -> (Vec<PageEntry>, bool) {
+    entries.sort_by_key(|entry| entry.seq);
+    if start == PageStart::Newest {
+        entries.reverse();
+    }
     let total = entries.len();
     let mut bytes = 0;
     let fitting: Vec<PageEntry> = entries
@@ -90,16 +102,44 @@ impl Store {
         before: Option<Seq>,
         limit: u32,
     ) -> Result<MessageHistory> {
+        self.history_from(PageStart::Newest, owner, room, since, before, limit).await
+    }
+
+    /// The same for the oldest messages of the range: `has_more` says whether it has messages after these.
+    pub async fn history_after(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        since: Seq,
+        before: Option<Seq>,
+        limit: u32,
+    ) -> Result<MessageHistory> {
+        self.history_from(PageStart::Oldest, owner, room, since, before, limit).await
+    }
+
+    async fn history_from(
+        &self,
+        start: PageStart,
+        owner: &Owner,
+        room: RoomId,
+        since: Seq,
+        before: Option<Seq>,
+        limit: u32,
+    ) -> Result<MessageHistory> {
+        let sizes = match start {
+            PageStart::Newest => STORED_SIZES,
+            PageStart::Oldest => NEXT_SIZES,
+        };
         let end = before.map_or(i64::MAX, signed);
         let is_in_range = |seq: Seq| seq > since && signed(seq) < end;
         let (head, rows, unfinished, has_more) = snapshot!(self.database(), |transaction| {
             let head: i64 =
                 sqlx::query_scalar(HEAD).bind(room.0).bind(owner.as_str()).fetch_one(&mut *transaction).await?;
-            let stored: Vec<(i64, i64)> = sqlx::query_as(STORED_SIZES)
+            let stored: Vec<(i64, i64)> = sqlx::query_as(sizes)
                 .bind(room.0)
                 .bind(signed(since))
                 .bind(end)
-                // One more shows whether there are older ones.
+                // One more shows whether there are others.
                 .bind(i64::from(limit) + 1)
                 .fetch_all(&mut *transaction)
                 .await?;
@@ -114,14 +154,14 @@ impl Store {
                 let entry = PageEntry { seq: unsigned(start)?, bytes: unsigned(bytes)?, unfinished: Some(RunId(run)) };
                 entries.extend(is_in_range(entry.seq).then_some(entry));
             }
-            let (page, has_more) = fit(entries, limit as usize);
-            let oldest_stored = page.iter().rfind(|entry| entry.unfinished.is_none());
-            let rows: Vec<MessageRow> = match oldest_stored {
-                Some(oldest) => {
+            let (page, has_more) = fit(entries, limit as usize, start);
+            let stored = || page.iter().filter(|entry| entry.unfinished.is_none()).map(|entry| entry.seq);
+            let rows: Vec<MessageRow> = match stored().min().zip(stored().max()) {
+                Some((oldest, newest)) => {
                     sqlx::query_as(STORED)
                         .bind(room.0)
-                        .bind(signed(oldest.seq))
-                        .bind(end)
+                        .bind(signed(oldest))
+                        .bind(signed(newest) + 1)
                         .fetch_all(&mut *transaction)
                         .await?
                 }
@@ -216,7 +256,7 @@ impl UnfinishedAnswer {
 
 #[cfg(test)]
 mod tests {
-    use super::{PAGE_BYTES, PageEntry, fit};
+    use super::{PAGE_BYTES, PageEntry, PageStart, fit};
     use domain::ids::RunId;
 
     fn stored(seq: u64, bytes: u64) -> PageEntry {
@@ -224,7 +264,7 @@ mod tests {
     }
 
     fn seqs(entries: Vec<PageEntry>, limit: usize) -> (Vec<u64>, bool) {
-        let (page, has_more) = fit(entries, limit);
+        let (page, has_more) = fit(entries, limit, PageStart::Newest);
         (page.iter().map(|entry| entry.seq).collect(), has_more)
     }
 
@@ -235,6 +275,8 @@ mod tests {
         assert_eq!(seqs(vec![stored(1, 10), stored(2, 10)], 10), (vec![2, 1], false));
         assert_eq!(seqs(vec![stored(1, 10), stored(2, 10)], 1), (vec![2], true));
         assert_eq!(seqs(Vec::new(), 1), (Vec::new(), false));
+        let (next, has_more) = fit(huge(), 10, PageStart::Oldest);
+        assert_eq!((next.iter().map(|entry| entry.seq).collect::<Vec<_>>(), has_more), (vec![1, 2], true));
     }
 
     #[test]

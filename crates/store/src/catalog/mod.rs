@@ -9,6 +9,7 @@ pub(crate) mod budgets;
 pub(crate) mod events;
 pub(crate) mod history;
 pub(crate) mod idempotency;
+pub(crate) mod list_cursor;
 pub(crate) mod mcp_servers;
 pub(crate) mod mcp_trust;
 pub(crate) mod members;

@@ -1,6 +1,6 @@
 //! Rooms and their participants.
 
-use super::{owned::Delete, projects};
+use super::{list_cursor::ListCursor, owned::Delete, projects};
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, IdempotentRequest, Refusal, Statement},
@@ -194,14 +194,30 @@ pub(crate) fn set_last_message(context: &ChangeContext, message: &Message, seq: 
 
 impl Store {
     /// Returns rooms, most recently active first. Always two queries.
+    /// The rooms with the newest activity.
     pub async fn rooms(&self, owner: &Owner, limit: u32) -> Result<Vec<RoomSummary>> {
+        self.rooms_before(owner, None, limit).await
+    }
+
+    /// The rooms after a position in the list, newest activity first.
+    pub async fn rooms_before(
+        &self,
+        owner: &Owner,
+        cursor: Option<ListCursor>,
+        limit: u32,
+    ) -> Result<Vec<RoomSummary>> {
+        let (before, last) = ListCursor::values(cursor);
         let (rows, participants) = snapshot!(self.database(), |transaction| {
-            let rows: Vec<RoomSummaryRow> =
-                sqlx::query_as(select_summaries!("ORDER BY r.updated_at DESC, r.id DESC LIMIT $2"))
-                    .bind(owner.as_str())
-                    .bind(i64::from(limit))
-                    .fetch_all(&mut *transaction)
-                    .await?;
+            let rows: Vec<RoomSummaryRow> = sqlx::query_as(select_summaries!(
+                "AND (r.updated_at < $2 OR r.updated_at = $2 AND r.id < $3) \
+                     ORDER BY r.updated_at DESC, r.id DESC LIMIT $4"
+            ))
+            .bind(owner.as_str())
+            .bind(before)
+            .bind(last)
+            .bind(i64::from(limit))
+            .fetch_all(&mut *transaction)
+            .await?;
             let participants: Vec<(Uuid, Uuid)> = sqlx::query_as(
                 "SELECT p.room_id, p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
                  JOIN rooms r ON r.id = p.room_id WHERE r.owner = $1 AND r.deleted_at IS NULL \

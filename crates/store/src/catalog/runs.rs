@@ -1,6 +1,6 @@
 //! Runs and their outcomes.
 
-use super::events::EventRow;
+use super::{events::EventRow, list_cursor::ListCursor};
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, Refusal, RunEnding, Statement, without_nul},
@@ -17,7 +17,6 @@ use domain::{
     time::Timestamp,
     usage::{Cost, Usage},
 };
-use std::{fmt, str::FromStr};
 use uuid::Uuid;
 
 #[derive(Debug, Clone, Default)]
@@ -27,41 +26,8 @@ pub struct RunFilter {
     pub message_id: Option<MessageId>,
     pub status: Option<RunStatus>,
     /// Only runs after this position in the list.
-    pub before: Option<RunCursor>,
+    pub before: Option<ListCursor>,
     pub limit: u32,
-}
-
-/// A position in the list of runs, newest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunCursor {
-    created_at: Timestamp,
-    id: RunId,
-}
-
-impl RunCursor {
-    /// The position of this run.
-    pub fn of(run: &Run) -> Self {
-        Self { created_at: run.created_at, id: run.id }
-    }
-}
-
-impl fmt::Display for RunCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.created_at.as_millis(), self.id.0.simple())
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("it is not a `next` value from a page of runs")]
-pub struct InvalidRunCursor;
-
-impl FromStr for RunCursor {
-    type Err = InvalidRunCursor;
-    fn from_str(text: &str) -> std::result::Result<Self, InvalidRunCursor> {
-        let (millis, id) = text.split_once('.').ok_or(InvalidRunCursor)?;
-        let created_at = Timestamp::from_millis(millis.parse().map_err(|_| InvalidRunCursor)?);
-        Ok(Self { created_at, id: RunId(id.parse().map_err(|_| InvalidRunCursor)?) })
-    }
 }
 
 /// A run with the names of its room and its agent.
@@ -274,10 +240,7 @@ impl Store {
             Some(_) => select_named!("u.owner = $1 AND "),
             None => select_named!("$1 = '' AND "),
         };
-        let (before, last) = match filter.before {
-            Some(cursor) => (cursor.created_at.as_millis(), cursor.id.0),
-            None => (i64::MAX, Uuid::max()),
-        };
+        let (before, last) = ListCursor::values(filter.before);
         let rows: Vec<NamedRunRow> = reading!(self.database(), |pool| {
             sqlx::query_as(sql)
                 .bind(owner.map_or("", Owner::as_str))

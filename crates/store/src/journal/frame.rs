@@ -24,6 +24,15 @@ const SSE_END: &[u8] = b"\n\n";
 /// The frame itself, its entry in the tail and the allocator's overhead.
 const OVERHEAD: usize = 256;
 
+/// The name of an event's type in an SSE stream. An EventSource reports a lost connection as `error`, so no event has
+/// that name.
+pub fn sse_name(kind: EventType) -> &'static str {
+    match kind {
+        EventType::ErrorReported => "error_reported",
+        kind => kind.as_str(),
+    }
+}
+
 impl Frame {
     pub(crate) fn new(epoch: &Epoch, event: &Event) -> Self {
         let mut bytes = Vec::with_capacity(event.data.len() + 384);
@@ -32,7 +41,7 @@ impl Frame {
         bytes.push(b'-');
         bytes.extend_from_slice(event.seq.to_string().as_bytes());
         bytes.extend_from_slice(b"\nevent: ");
-        bytes.extend_from_slice(event.kind.as_str().as_bytes());
+        bytes.extend_from_slice(sse_name(event.kind).as_bytes());
         bytes.extend_from_slice(b"\ndata: ");
         let json_start = bytes.len();
         event.write_json(&mut bytes, false);
@@ -89,5 +98,16 @@ impl Frame {
 
     pub fn is_empty(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sse_name;
+    use domain::event::EventType;
+
+    #[test]
+    fn no_event_looks_like_a_lost_connection() {
+        assert!(EventType::ALL.iter().all(|kind| sse_name(*kind) != "error"));
     }
 }

@@ -19,7 +19,7 @@ mod writer;
 pub use crate::commit::{ClaimOffer, Commit, Committed, Guard, RowChange, RunEnding, SeqRef, StopRequest, TapeHold};
 pub(crate) use checkpoint::Checkpointer;
 pub use follow::{Batch, Follower};
-pub use frame::Frame;
+pub use frame::{Frame, sse_name};
 pub use read::Page;
 pub(crate) use sqlite::PREPARE_WRITE_CONNECTION;
 pub(crate) use tail::Tails;

@@ -2,7 +2,7 @@
 
 use crate::scene::{TestRun, append, me, room, says, stranger};
 use domain::{event::EventType, ids::RunId};
-use store::{RunCursor, RunFilter, journal::Guard};
+use store::{ListCursor, RunFilter, journal::Guard};
 use testkit::database::TestDatabase;
 
 contract! {
@@ -23,8 +23,8 @@ async fn pages_of_runs_have_no_gap(database: TestDatabase) {
         let page = store.named_runs(&me(), &filter).await.unwrap();
         let Some(last) = page.last() else { break };
         assert!(page.iter().all(|named| named.room_name == "a room" && named.agent_name.is_empty()));
-        let cursor = RunCursor::of(&last.run);
-        assert_eq!(cursor.to_string().parse::<RunCursor>().unwrap(), cursor);
+        let cursor = ListCursor::of_run(&last.run);
+        assert_eq!(cursor.to_string().parse::<ListCursor>().unwrap(), cursor);
         filter.before = Some(cursor);
         seen.extend(page.iter().map(|named| named.run.id));
     }
@@ -34,7 +34,7 @@ async fn pages_of_runs_have_no_gap(database: TestDatabase) {
     assert_eq!(store.runs(&me(), &of_agent).await.unwrap().len(), 1);
     assert!(store.named_runs(&stranger(), &RunFilter { before: None, ..filter }).await.unwrap().is_empty());
     for odd in ["", ".", "1.", "x.y", "1.00000000-0000-0000-0000-00000000000", "-"] {
-        assert!(odd.parse::<RunCursor>().is_err(), "{odd}");
+        assert!(odd.parse::<ListCursor>().is_err(), "{odd}");
     }
 }
 

@@ -120,7 +120,7 @@ impl SseReader {
             }
             _ => {
                 let event = SeenEvent::parse(&frame.data)?;
-                if event.kind.as_str() != name {
+                if store::journal::sse_name(event.kind) != name {
                     return Err(TestClientError::unexpected(format!("frame named {name} contains {}", event.json)));
                 }
                 self.advance(frame, event.seq)?;

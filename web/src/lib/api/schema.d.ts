@@ -47,10 +47,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List agents */
+        /**
+         * List agents
+         * @description In the order of their creation, in pages.
+         */
         get: operations["agents_list"];
         put?: never;
-        /** Create an agent */
+        /**
+         * Create an agent
+         * @description Its provider, skills and MCP servers must exist on this server.
+         */
         post: operations["agents_create"];
         delete?: never;
         options?: never;
@@ -65,7 +71,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get an agent */
+        /**
+         * Get an agent
+         * @description Its current settings.
+         */
         get: operations["agents_show"];
         put?: never;
         post?: never;
@@ -137,11 +146,17 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Delete an agent's memory */
+        /**
+         * Delete an agent's memory
+         * @description Removes it from the list.
+         */
         delete: operations["memories_delete"];
         options?: never;
         head?: never;
-        /** Update an agent's memory */
+        /**
+         * Update an agent's memory
+         * @description Replaces its text.
+         */
         patch: operations["memories_change"];
         trace?: never;
     };
@@ -216,7 +231,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the billing status */
+        /**
+         * Get the billing status
+         * @description Whether runs may start now, and what every budget has left.
+         */
         get: operations["usage_billing_status"];
         put?: never;
         post?: never;
@@ -233,7 +251,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List budgets */
+        /**
+         * List budgets
+         * @description In the order of their creation, in pages, with what was spent in the current period of each.
+         */
         get: operations["usage_list"];
         put?: never;
         /**
@@ -259,7 +280,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Delete a budget */
+        /**
+         * Delete a budget
+         * @description Runs that it stopped stay stopped; new ones may start.
+         */
         delete: operations["usage_delete"];
         options?: never;
         head?: never;
@@ -499,7 +523,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get an MCP server */
+        /**
+         * Get an MCP server
+         * @description Its settings, without the values of variables and headers.
+         */
         get: operations["mcp-servers_show"];
         put?: never;
         post?: never;
@@ -629,7 +656,7 @@ export interface paths {
         };
         /**
          * List projects
-         * @description Newest first.
+         * @description Newest first, in pages.
          */
         get: operations["projects_list"];
         put?: never;
@@ -652,7 +679,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a project */
+        /**
+         * Get a project
+         * @description Its settings, and how its sandbox isolates.
+         */
         get: operations["projects_show"];
         put?: never;
         post?: never;
@@ -679,8 +709,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List files */
-        get: operations["project_files_list"];
+        /**
+         * List files
+         * @description The entries of one folder of a project.
+         */
+        get: operations["project-files_list"];
         put?: never;
         /**
          * Upload files
@@ -688,12 +721,12 @@ export interface paths {
          *     exist: at most 200 at once. A file name may have folders, such as `docs/a.md`. Files are written while they arrive, and appear
          *     or replace others when all have arrived: a request that fails or is cut off leaves no file.
          */
-        post: operations["project_files_upload"];
+        post: operations["project-files_upload"];
         /**
          * Delete a file
          * @description Or a folder with everything in it. A link is removed, not what it leads to.
          */
-        delete: operations["project_files_delete"];
+        delete: operations["project-files_delete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -711,7 +744,7 @@ export interface paths {
          * @description As a zip archive, which is packed while it is sent. Links are left out. An archive without an end is not complete: the folder
          *     has more than 100000 files, or could not be read.
          */
-        get: operations["project_files_archive"];
+        get: operations["project-files_archive"];
         put?: never;
         post?: never;
         delete?: never;
@@ -731,12 +764,12 @@ export interface paths {
          * Read a file
          * @description Common image types are displayed by browsers, everything else is a download. With a range, 206 and that part.
          */
-        get: operations["project_files_read"];
+        get: operations["project-files_read"];
         /**
          * Write a file
          * @description The body is the content. The file appears, or replaces the one at the path, when all of it has arrived.
          */
-        put: operations["project_files_write"];
+        put: operations["project-files_write"];
         post?: never;
         delete?: never;
         options?: never;
@@ -755,9 +788,9 @@ export interface paths {
         put?: never;
         /**
          * Move a file
-         * @description Or a folder.
+         * @description Or a folder with everything in it. What is at the new path already is never replaced.
          */
-        post: operations["project_files_rename"];
+        post: operations["project-files_rename"];
         delete?: never;
         options?: never;
         head?: never;
@@ -793,11 +826,15 @@ export interface paths {
         };
         /**
          * List rooms
-         * @description Most recent activity first, each with its current activity and its last message.
+         * @description Most recent activity first, in pages, each with its current activity and its last message. New rooms do not change the
+         *     pages after `before`.
          */
         get: operations["rooms_list"];
         put?: never;
-        /** Create a room */
+        /**
+         * Create a room
+         * @description Its agents answer every message, in their order in `agents`.
+         */
         post: operations["rooms_create"];
         delete?: never;
         options?: never;
@@ -812,7 +849,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a room */
+        /**
+         * Get a room
+         * @description With its current activity and its last message.
+         */
         get: operations["rooms_show"];
         put?: never;
         post?: never;
@@ -893,7 +933,10 @@ export interface paths {
          *     again.
          */
         post: operations["rooms_trust_mcp"];
-        /** Revoke trust in a project's .mcp.json */
+        /**
+         * Revoke trust in a project's .mcp.json
+         * @description Its servers are not started any more.
+         */
         delete: operations["rooms_distrust_mcp"];
         options?: never;
         head?: never;
@@ -1015,7 +1058,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Insert a turn of an agent */
+        /**
+         * Insert a turn of an agent
+         * @description As a cell of its own.
+         */
         post: operations["tape_insert"];
         delete?: never;
         options?: never;
@@ -1052,7 +1098,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Reorder the planned cells */
+        /**
+         * Reorder the planned cells
+         * @description Cells that have started keep their place.
+         */
         post: operations["tape_reorder"];
         delete?: never;
         options?: never;
@@ -1069,7 +1118,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resume a room */
+        /**
+         * Resume a room
+         * @description What was planned starts.
+         */
         post: operations["tape_resume"];
         delete?: never;
         options?: never;
@@ -1106,7 +1158,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start the next cell of a paused room */
+        /**
+         * Start the next cell of a paused room
+         * @description The room stays paused behind it.
+         */
         post: operations["tape_step"];
         delete?: never;
         options?: never;
@@ -1141,7 +1196,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a run */
+        /**
+         * Get a run
+         * @description Its status, and its usage and cost so far.
+         */
         get: operations["runs_show"];
         put?: never;
         post?: never;
@@ -1260,7 +1318,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the session */
+        /**
+         * Get the session
+         * @description Public: says whether this browser is signed in.
+         */
         get: operations["session_show"];
         put?: never;
         /**
@@ -1308,10 +1369,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List skills */
+        /**
+         * List skills
+         * @description Those of the workspace, and folders that can be imported.
+         */
         get: operations["skills_list"];
         put?: never;
-        /** Create a skill */
+        /**
+         * Create a skill
+         * @description As its first version.
+         */
         post: operations["skills_create"];
         delete?: never;
         options?: never;
@@ -1367,7 +1434,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a skill */
+        /**
+         * Get a skill
+         * @description Its newest version with its files, findings and usage.
+         */
         get: operations["skills_show"];
         put?: never;
         post?: never;
@@ -1433,7 +1503,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a file of a skill */
+        /**
+         * Get a file of a skill
+         * @description Of the newest version, or of another one with `version`.
+         */
         get: operations["skills_read"];
         /**
          * Write a file of a skill
@@ -1458,7 +1531,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a skill's training */
+        /**
+         * Get a skill's training
+         * @description Its experience, training rooms, ratings and proposals.
+         */
         get: operations["skills_training"];
         put?: never;
         /**
@@ -1481,7 +1557,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Propose an improved body */
+        /**
+         * Propose an improved body
+         * @description From an answer in a training room, or as text. It changes nothing until it is accepted.
+         */
         post: operations["skills_propose"];
         delete?: never;
         options?: never;
@@ -1496,7 +1575,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a proposal with its diff */
+        /**
+         * Get a proposal with its diff
+         * @description The diff is against the version that it was made for.
+         */
         get: operations["skills_proposal"];
         put?: never;
         post?: never;
@@ -1535,7 +1617,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Reject a proposal */
+        /**
+         * Reject a proposal
+         * @description It stays in the history with the comment.
+         */
         post: operations["skills_reject"];
         delete?: never;
         options?: never;
@@ -1570,7 +1655,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a skill's versions, newest first */
+        /**
+         * List a skill's versions, newest first
+         * @description Each change of a skill is a version.
+         */
         get: operations["skills_versions"];
         put?: never;
         post?: never;
@@ -1587,7 +1675,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a version with a diff */
+        /**
+         * Get a version with a diff
+         * @description The diff is against the version before, or against another one.
+         */
         get: operations["skills_version"];
         put?: never;
         post?: never;
@@ -1885,7 +1976,7 @@ export interface paths {
         };
         /**
          * Download a file
-         * @description Common image types are displayed by browsers, everything else is a download.
+         * @description Common image types are displayed by browsers, everything else is a download. One `Range` of bytes is supported.
          */
         get: operations["uploads_show"];
         put?: never;
@@ -1948,7 +2039,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Check liveness */
+        /**
+         * Check liveness
+         * @description Answers as long as the process runs; not counted for rate limits.
+         */
         get: operations["server_healthz"];
         put?: never;
         post?: never;
@@ -1965,7 +2059,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get metrics in Prometheus text format */
+        /**
+         * Get metrics in Prometheus text format
+         * @description For the operator: routes and counts of all workspaces.
+         */
         get: operations["server_prometheus"];
         put?: never;
         post?: never;
@@ -1982,7 +2079,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the OpenAPI document */
+        /**
+         * Get the OpenAPI document
+         * @description OpenAPI 3.1 with all operations, also for client generators.
+         */
         get: operations["server_openapi_json"];
         put?: never;
         post?: never;
@@ -2023,15 +2123,134 @@ export interface components {
              */
             version: number;
         };
-        Agent: components["schemas"]["AgentSpec"] & {
+        /** @description The settings of an agent. */
+        Agent: {
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description The id. */
             id: components["schemas"]["AgentId"];
+            /** @description Limits below the server's. */
+            limits?: components["schemas"]["LimitOverrides"];
+            /** @description The names of MCP servers. */
+            mcp_servers?: string[];
+            /** @description The model; `null` for the provider's default. */
+            model?: string | null;
+            /** @description How a model API is called; for providers that call one directly. */
+            model_options?: components["schemas"]["ModelOptions"] | null;
+            /** @description The name. */
+            name: components["schemas"]["Name"];
+            /**
+             * @description The provider that answers. `scripted` needs no setup.
+             * @example scripted
+             */
+            provider: string;
+            /** @description Values for the parameters of the agent's skills, by skill and parameter. */
+            skill_parameters?: {
+                [key: string]: Record<string, never>;
+            };
+            /** @description The skills, or whether they are supported. */
+            skills?: string[];
+            /** @description What the agent is told about itself. */
+            system_prompt?: string | null;
+            /** @description The tools. */
+            tools?: components["schemas"]["ToolPolicy"];
+            /** @description When it was last changed; `null` if that is not known. */
             updated_at: components["schemas"]["Timestamp"];
+        };
+        AgentAuthor: {
+            /** @description The id. */
+            id: components["schemas"]["AgentId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            kind: "agent";
+            /** @description The name. */
+            name: components["schemas"]["Name"];
+        };
+        /** @description The run was cancelled or interrupted. */
+        AgentCancelledSocketMessage: {
+            /** @description The id of the agent. */
+            agentId: components["schemas"]["AgentId"];
+            /** @description The id of the room. */
+            roomId: components["schemas"]["RoomId"];
+            /** @description The id of the run. */
+            runId: components["schemas"]["RunId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "agent:cancelled";
+        };
+        /** @description The run has completed. */
+        AgentCompleteSocketMessage: {
+            /** @description The id of the agent. */
+            agentId: components["schemas"]["AgentId"];
+            /**
+             * Format: double
+             * @description In US dollars; `null` if the price of the model is unknown.
+             */
+            cost?: number | null;
+            /**
+             * Format: double
+             * @description In seconds.
+             */
+            duration: number;
+            /** @description The id of the room. */
+            roomId: components["schemas"]["RoomId"];
+            /** @description The id of the run. */
+            runId: components["schemas"]["RunId"];
+            /** @description `input` and `output`. */
+            tokens: Record<string, never>;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "agent:complete";
+        };
+        AgentCreatedSocketMessage: {
+            /** @description The agent. */
+            agent: components["schemas"]["Agent"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "agent:created";
+        };
+        AgentDeletedSocketMessage: {
+            /** @description The id of the agent. */
+            agentId: components["schemas"]["AgentId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "agent:deleted";
+        };
+        /** @description The run has failed. */
+        AgentErrorSocketMessage: {
+            /** @description The id of the agent. */
+            agentId: components["schemas"]["AgentId"];
+            /** @description A stable code, for programs. */
+            details: string;
+            /** @description What went wrong; `null` if nothing did. */
+            error: string;
+            /** @description The id of the room. */
+            roomId: components["schemas"]["RoomId"];
+            /** @description The id of the run. */
+            runId: components["schemas"]["RunId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "agent:error";
         };
         /** Format: uuid */
         AgentId: string;
         AgentList: {
+            /** @description The agents. */
             agents: components["schemas"]["Agent"][];
+            /** @description Send it as `after` to get the next page; `null` on the last page. */
+            next?: string | null;
         };
         AgentMessage: {
             /** @description The agent. */
@@ -2060,12 +2279,33 @@ export interface components {
             /** @description In the order in which they ended. */
             messages: components["schemas"]["AgentMessage"][];
         };
+        /** @description A text, a thought, a tool call or a tool result, as `content` of a `message` in the dialect `messages`. */
+        AgentMessageSocketMessage: {
+            /** @description The id of the agent. */
+            agentId: components["schemas"]["AgentId"];
+            /** @description The content. */
+            content: Record<string, never>;
+            /** @description The id of the room. */
+            roomId: components["schemas"]["RoomId"];
+            /** @description The id of the run. */
+            runId: components["schemas"]["RunId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "agent:message";
+        };
         /** @description The settings of an agent. */
         AgentSpec: {
+            /** @description Limits below the server's. */
             limits?: components["schemas"]["LimitOverrides"];
+            /** @description The names of MCP servers. */
             mcp_servers?: string[];
+            /** @description The model; `null` for the provider's default. */
             model?: string | null;
+            /** @description How a model API is called; for providers that call one directly. */
             model_options?: components["schemas"]["ModelOptions"] | null;
+            /** @description The name. */
             name: components["schemas"]["Name"];
             /**
              * @description The provider that answers. `scripted` needs no setup.
@@ -2076,13 +2316,54 @@ export interface components {
             skill_parameters?: {
                 [key: string]: Record<string, never>;
             };
+            /** @description The skills, or whether they are supported. */
             skills?: string[];
+            /** @description What the agent is told about itself. */
             system_prompt?: string | null;
+            /** @description The tools. */
             tools?: components["schemas"]["ToolPolicy"];
+        };
+        /** @description The fields to change. All others stay; `null` clears a field. */
+        AgentSpecPatch: {
+            /** @description Limits below the server's. */
+            limits?: null | components["schemas"]["LimitOverrides"];
+            /** @description The names of MCP servers. */
+            mcp_servers?: string[] | null;
+            /** @description The model; `null` for the provider's default. */
+            model?: string | null;
+            /** @description How a model API is called; for providers that call one directly. */
+            model_options?: components["schemas"]["ModelOptions"] | null;
+            /** @description The name. */
+            name?: components["schemas"]["Name"];
+            /**
+             * @description The provider that answers. `scripted` needs no setup.
+             * @example scripted
+             */
+            provider?: string;
+            /** @description Values for the parameters of the agent's skills, by skill and parameter. */
+            skill_parameters?: {
+                [key: string]: Record<string, never>;
+            } | null;
+            /** @description The skills, or whether they are supported. */
+            skills?: string[] | null;
+            /** @description What the agent is told about itself. */
+            system_prompt?: string | null;
+            /** @description The tools. */
+            tools?: null | components["schemas"]["ToolPolicy"];
         };
         /** @description Which agent to start. Other fields, such as the name of a model, are ignored: an agent has its own. */
         AgentStart: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id?: components["schemas"]["AgentId"] | null;
+        };
+        AgentUpdatedSocketMessage: {
+            /** @description The agent. */
+            agent: components["schemas"]["Agent"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "agent:updated";
         };
         AliasPageInfo: {
             /** @description From 1. */
@@ -2103,6 +2384,7 @@ export interface components {
          */
         AllowedHost: string;
         Answer: {
+            /** @description What was decided. */
             decision: components["schemas"]["Choice"];
             /** @description Replaces the tool's input. For a question: the answer, such as `{"answer": "…"}`. */
             input?: unknown;
@@ -2140,9 +2422,11 @@ export interface components {
         ApprovalList: {
             /** @description Oldest first. */
             approvals: components["schemas"]["Approval"][];
+            /** @description Send it to get the next page; `null` on the last page. */
             next?: components["schemas"]["EventId"] | null;
         };
         ApprovalRequestedData: {
+            /** @description The id of the approval. */
             approval_id: components["schemas"]["ApprovalId"];
             /** @description The call is denied automatically after this time. */
             expires_at: components["schemas"]["Timestamp"];
@@ -2150,17 +2434,23 @@ export interface components {
             input: unknown;
             /** @description The agent asks the user a question; the answer is in the `input` of the decision. */
             is_question?: boolean;
+            /** @description The name. */
             name: string;
             /**
              * @description What `remember: "pattern"` would allow from now on, such as `Bash(git status:*)`. Absent if the call has no
              *     pattern.
              */
             pattern?: string | null;
+            /** @description The id of the tool call. */
             tool_use_id?: string | null;
         };
         ApprovalRequestedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ApprovalRequestedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "approval_requested";
         } & {
             /**
@@ -2170,19 +2460,28 @@ export interface components {
             type: "approval_requested";
         };
         ApprovalResolvedData: {
+            /** @description The id of the approval. */
             approval_id: components["schemas"]["ApprovalId"];
+            /** @description Who wrote or decided it. */
             author?: components["schemas"]["DecisionAuthor"] | null;
+            /** @description What was decided. */
             decision: components["schemas"]["Decision"];
             /** @description The input as edited by the user, if they edited it. */
             input?: unknown;
             /** @description Whether such calls are now always allowed for this agent in this room. */
             remember?: boolean;
+            /** @description What it applies to. */
             scope?: components["schemas"]["RememberScope"] | null;
+            /** @description The id of the user; `null` if it is not known. */
             user_id?: components["schemas"]["UserId"] | null;
         };
         ApprovalResolvedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ApprovalResolvedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "approval_resolved";
         } & {
             /**
@@ -2192,20 +2491,38 @@ export interface components {
             type: "approval_resolved";
         };
         Attachment: {
+            /** @description The media type, such as `image/png`. */
             media_type: string;
+            /** @description The name. */
             name: components["schemas"]["Name"];
             /** @description The URL of the file's content; attachments are never inlined. */
             url: string;
         };
+        AudioMcpContent: {
+            /** @description The data. */
+            data: string;
+            /** @description The media type, such as `image/png`. */
+            media_type: string;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "audio";
+        };
         AuditEntry: {
-            /** @example sign_in */
+            /**
+             * @description What was done, such as `create`.
+             * @example sign_in
+             */
             action: string;
+            /** @description The address of the client, if it is known. */
             address?: string | null;
             /**
              * Format: int64
              * @description How often it happened within a minute; more than 1 only for refused requests and started programs.
              */
             count: number;
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
             /**
              * @description `local_key`, `no_auth`, `token`, `browser_session`, `agent`, `system` or `none`.
@@ -2217,10 +2534,17 @@ export interface components {
              * @description The id of the token, the browser session or the agent's run.
              */
             credential_id?: string | null;
+            /** @description More about the change. */
             detail?: Record<string, never> | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The id.
+             */
             id: number;
-            /** @example browser_session */
+            /**
+             * @description The kind of object that was changed.
+             * @example browser_session
+             */
             object: string;
             /** @description The id of the object, or its name: of a refused request, the method and the route. */
             object_id: string;
@@ -2229,27 +2553,22 @@ export interface components {
              * @example owner
              */
             role: string;
+            /** @description The id of the room; `null` if there is none. */
             room_id?: components["schemas"]["RoomId"] | null;
+            /** @description The id of the user; `null` if it is not known. */
             user_id?: components["schemas"]["UserId"] | null;
+            /** @description The name of the user; `null` if it is not known. */
             user_name?: string | null;
+            /** @description The workspace. */
             workspace: string;
         };
         AuditPage: {
+            /** @description The entries, newest first. */
             entries: components["schemas"]["AuditEntry"][];
             /** @description Send it as `before` to get the next page; `null` on the last page. */
             next?: string | null;
         };
-        Author: {
-            /** @enum {string} */
-            kind: "person";
-            name: components["schemas"]["Name"];
-            user_id?: components["schemas"]["UserId"] | null;
-        } | {
-            id: components["schemas"]["AgentId"];
-            /** @enum {string} */
-            kind: "agent";
-            name: components["schemas"]["Name"];
-        };
+        Author: components["schemas"]["PersonAuthor"] | components["schemas"]["AgentAuthor"];
         BeginTraining: {
             /** @description The agent that uses the skill in the training room. */
             agent_id: components["schemas"]["AgentId"];
@@ -2257,6 +2576,7 @@ export interface components {
         BillingStatus: {
             /** @description Whether you may start runs. A budget of an agent or a room stops only that agent or room. */
             allowed: boolean;
+            /** @description The budgets. */
             budgets: components["schemas"]["Budget"][];
             /** @description Which budget is used up. */
             reason?: string | null;
@@ -2264,12 +2584,17 @@ export interface components {
         /** @enum {string} */
         Bucket: "hour" | "day";
         Budget: {
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description The id. */
             id: components["schemas"]["BudgetId"];
             /** @description In US dollars. */
             limit_usd: components["schemas"]["Cost"];
+            /** @description How often the budget starts again. */
             period: components["schemas"]["BudgetPeriod"];
+            /** @description When the budget starts again; `null` if it does not. */
             resets_at?: components["schemas"]["Timestamp"] | null;
+            /** @description What it applies to. */
             scope: components["schemas"]["BudgetScopeName"];
             /** @description What the runs of this period have cost so far, in US dollars. Runs of models with unknown prices are not counted. */
             spent_usd: components["schemas"]["Cost"];
@@ -2282,7 +2607,10 @@ export interface components {
         /** Format: uuid */
         BudgetId: string;
         BudgetList: {
+            /** @description The budgets. */
             budgets: components["schemas"]["Budget"][];
+            /** @description Send it as `after` to get the next page; `null` on the last page. */
+            next?: string | null;
         };
         /**
          * @description The time after which a budget starts again, in UTC. A run counts in the period in which it was queued.
@@ -2293,13 +2621,17 @@ export interface components {
         BudgetScopeName: "workspace" | "user" | "agent" | "room";
         /** @description What a provider can do. */
         Capabilities: {
+            /** @description The approvals, or whether they are supported. */
             approvals: boolean;
+            /** @description Whether agents can use MCP servers. */
             mcp: boolean;
             /** @description Resumes its own session in a later run. */
             resume: boolean;
+            /** @description The skills, or whether they are supported. */
             skills: boolean;
             /** @description Accepts a new message during an answer. */
             steer: boolean;
+            /** @description How much the model thinks, or whether thinking is shown. */
             thinking: boolean;
         };
         /** @enum {string} */
@@ -2326,6 +2658,7 @@ export interface components {
             role: components["schemas"]["ChatRole"];
             /** @description The id of the chat session. */
             session: components["schemas"]["RoomId"];
+            /** @description The id of the message's stream. */
             streamId?: components["schemas"]["RunId"] | null;
             /** @description The same time. */
             updatedAt: components["schemas"]["Timestamp"];
@@ -2337,6 +2670,7 @@ export interface components {
         /** @enum {string} */
         ChatRole: "user" | "assistant";
         ChatSession: {
+            /** @description The id of the agent. */
             agentId?: components["schemas"]["AgentId"] | null;
             /** @description When the room was created. */
             createdAt: components["schemas"]["Timestamp"];
@@ -2344,6 +2678,7 @@ export interface components {
             id: components["schemas"]["RoomId"];
             /** @description Always false. */
             isArchived: boolean;
+            /** @description When the last message was posted; `null` if there is none. */
             lastMessageAt?: components["schemas"]["Timestamp"] | null;
             /** @description Always empty: agents have skills. */
             skillIds: string[];
@@ -2365,7 +2700,9 @@ export interface components {
             advice?: string | null;
             /** @description The finding. */
             detail: string;
+            /** @description The name. */
             name: string;
+            /** @description The status. */
             status: components["schemas"]["Verdict"];
         };
         /** @description What to check: a document or settings */
@@ -2378,27 +2715,32 @@ export interface components {
             values?: Record<string, never> | null;
         };
         CheckView: {
+            /** @description What is wrong or could be better. */
             findings: components["schemas"]["Finding"][];
             /** @description The `SKILL.md` that a run would get. */
             preview?: string | null;
+            /** @description The skill. */
             skill?: components["schemas"]["SkillSpec"] | null;
         };
         /** @enum {string} */
         Choice: "allow" | "deny";
-        /**
-         * @description The stable error code for programs. A released code keeps its meaning and its status.
-         * @enum {string}
-         */
-        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "too_many_requests" | "queue_full" | "too_many_streams" | "too_many_rooms" | "storage_full" | "budget_exceeded" | "internal" | "mcp_failed" | "unavailable";
+        /** @description The stable error code for programs. A released code keeps its meaning and its status. Values may be added: accept one that you do not know. */
+        Code: ("invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "expectation_failed" | "too_many_requests" | "queue_full" | "too_many_streams" | "too_many_rooms" | "storage_full" | "budget_exceeded" | "internal" | "mcp_failed" | "unavailable") | string;
         ContentDeltaData: {
+            /** @description The text to append. */
             delta: string;
             /** @description The provider's id of this block, if the block may be retracted later. */
             item?: string | null;
+            /** @description The id of the answer's message. */
             stream_id: components["schemas"]["MessageId"];
         };
         ContentDeltaEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ContentDeltaData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "content_delta";
         } & {
             /**
@@ -2410,6 +2752,7 @@ export interface components {
         ContextMessage: {
             /** @description The name of who said it; `null` for the agent itself. */
             by?: string | null;
+            /** @description The text. */
             text: string;
         };
         /**
@@ -2419,13 +2762,20 @@ export interface components {
          */
         Cost: number;
         CreatedBudget: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The id.
+             */
             id: string;
         };
         CreatedToken: {
+            /** @description When it expires; `null` if it does not. */
             expires_at?: components["schemas"]["Timestamp"] | null;
+            /** @description The id. */
             id: components["schemas"]["TokenId"];
+            /** @description The name. */
             name: components["schemas"]["Name"];
+            /** @description What a token may do. */
             scopes: components["schemas"]["Scope"][];
             /** @description The secret. It is not shown again. */
             token: string;
@@ -2441,7 +2791,9 @@ export interface components {
              * @example browser_session
              */
             credential: string;
+            /** @description The name. */
             name: components["schemas"]["Name"];
+            /** @description The id of the user; `null` if it is not known. */
             user_id?: components["schemas"]["UserId"] | null;
         };
         /**
@@ -2454,11 +2806,15 @@ export interface components {
             comment?: string | null;
         };
         Effective: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
             /** @description The built-in tools of Greenroom. */
             built_in: components["schemas"]["EffectiveTool"][];
+            /** @description The `.mcp.json` of the room's folder; `null` if there is none. */
             project?: components["schemas"]["McpTrust"] | null;
+            /** @description The provider. */
             provider: components["schemas"]["EffectiveProvider"];
+            /** @description The id of the room; `null` if there is none. */
             room_id?: components["schemas"]["RoomId"] | null;
             /** @description All servers by name, including those that are not used. */
             servers: components["schemas"]["EffectiveServer"][];
@@ -2466,18 +2822,24 @@ export interface components {
         EffectiveProvider: {
             /** @description Whether the provider supports MCP servers. */
             mcp: boolean;
+            /** @description The name. */
             name: string;
         };
         EffectiveServer: components["schemas"]["McpTier"] & {
+            /** @description The name. */
             name: string;
+            /** @description Why it cannot be used; `null` if it can. */
             problem?: components["schemas"]["McpProblem"] | null;
             /** @description The tiers whose server of the same name it hides, strongest first. */
             shadowed: components["schemas"]["McpTier"][];
+            /** @description Where it comes from. */
             source: components["schemas"]["McpSource"];
+            /** @description The state. */
             state: components["schemas"]["EffectiveState"];
             /** @description `null` if not requested or if they could not be listed. */
             tools?: components["schemas"]["EffectiveTool"][] | null;
             /**
+             * @description How the server is reached.
              * @example stdio
              * @example http
              * @example sse
@@ -2487,14 +2849,17 @@ export interface components {
         /** @enum {string} */
         EffectiveState: "used" | "disabled" | "problem" | "untrusted";
         EffectiveTool: {
+            /** @description What it is for. */
             description?: string | null;
             /** @description The name that the agent's tool policy uses. */
             full_name: string;
+            /** @description The name. */
             name: string;
             /** @description Why the tool cannot be used. */
             quarantined?: string | null;
             /** @description Whether a person has allowed it for good in this room. */
             remembered: boolean;
+            /** @description Which decision the tool policy makes. */
             verdict: components["schemas"]["ToolVerdict"];
         };
         /** @enum {string} */
@@ -2502,12 +2867,18 @@ export interface components {
         /** @example 7c9e6f2a */
         Epoch: string;
         ErrorReportedData: {
+            /** @description The stable code for programs. */
             code: string;
+            /** @description The message. */
             message: string;
         };
         ErrorReportedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ErrorReportedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "error";
         } & {
             /**
@@ -2516,20 +2887,46 @@ export interface components {
              */
             type: "error";
         };
+        ErrorSocketMessage: {
+            /** @description The stable code for programs. */
+            code: components["schemas"]["Code"];
+            /** @description For people: what is wrong and what to do. */
+            detail: string;
+            /** @description The room. */
+            room?: components["schemas"]["RoomId"] | null;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "error";
+        };
         /** @description One entry of a room's journal; `type` says what `data` contains. Fields and event types may be added: ignore a field that you do not know, and skip an event whose type you do not know, but count its `seq`. */
-        Event: components["schemas"]["MessagePostedEvent"] | components["schemas"]["TapePlannedEvent"] | components["schemas"]["RunQueuedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["StatusEvent"] | components["schemas"]["StreamStartEvent"] | components["schemas"]["ContentDeltaEvent"] | components["schemas"]["ThinkingDeltaEvent"] | components["schemas"]["RetractEvent"] | components["schemas"]["ToolUseEvent"] | components["schemas"]["ToolOutputDeltaEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ApprovalResolvedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["StreamEndEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunInterruptedEvent"] | components["schemas"]["ParticipantJoinedEvent"] | components["schemas"]["ParticipantLeftEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorReportedEvent"];
+        Event: components["schemas"]["MessagePostedEvent"] | components["schemas"]["TapePlannedEvent"] | components["schemas"]["RunQueuedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["StatusEvent"] | components["schemas"]["StreamStartEvent"] | components["schemas"]["ContentDeltaEvent"] | components["schemas"]["ThinkingDeltaEvent"] | components["schemas"]["RetractEvent"] | components["schemas"]["ToolUseEvent"] | components["schemas"]["ToolOutputDeltaEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ApprovalResolvedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["StreamEndEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunInterruptedEvent"] | components["schemas"]["ParticipantJoinedEvent"] | components["schemas"]["ParticipantLeftEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorReportedEvent"] | components["schemas"]["OtherEvent"];
         /** @description The fields of every event. */
         EventEnvelope: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The id of the agent; `null` if there is none.
+             */
             agent_id: string | null;
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The id.
+             */
             id: string;
             /** @description The provider's original data; only with `raw=true`. */
             raw?: unknown;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The id of the room; `null` if there is none.
+             */
             room_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The id of the run; `null` if it belongs to none.
+             */
             run_id: string | null;
             /**
              * Format: int64
@@ -2541,7 +2938,9 @@ export interface components {
         EventId: string;
         /** @description A page of a room's events. */
         EventPage: {
+            /** @description Identifies the journal's history; changes when a backup is restored. */
             epoch: string;
+            /** @description The events, in the order of their `seq`. */
             events: components["schemas"]["Event"][];
             /**
              * Format: int64
@@ -2549,32 +2948,65 @@ export interface components {
              */
             head: number;
         };
+        EventSocketMessage: {
+            /** @description The event. */
+            event: components["schemas"]["Event"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "event";
+        };
         Examination: {
+            /** @description The checks, in the order in which they were made. */
             checks: components["schemas"]["Check"][];
+            /** @description The version. */
             version: string;
             /** @description What workspaces use of the server, those that store the most first. */
             workspaces: components["schemas"]["WorkspaceUse"][];
         };
         Figures: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Input tokens that were read from the provider's cache.
+             */
             cache_read_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Input tokens that were written to the provider's cache.
+             */
             cache_write_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many ended as completed.
+             */
             completed: number;
+            /** @description In US dollars; `null` if the price is not known. */
             cost?: components["schemas"]["Cost"] | null;
             /**
              * Format: int64
              * @description The sum over all runs.
              */
             duration_ms: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many ended as failed.
+             */
             failed: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that the model read.
+             */
             input_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Tokens that the model wrote.
+             */
             output_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The runs, or how many there were.
+             */
             runs: number;
             /**
              * Format: int64
@@ -2588,12 +3020,18 @@ export interface components {
             unpriced: number;
         };
         FileChangedData: {
+            /** @description What happened to the file. */
             change: string;
+            /** @description The path. */
             path: string;
         };
         FileChangedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["FileChangedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "file_changed";
         } & {
             /**
@@ -2603,12 +3041,18 @@ export interface components {
             type: "file_changed";
         };
         FileEntry: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The size in bytes.
+             */
             bytes: number;
+            /** @description Whether the file can be executed. */
             executable: boolean;
+            /** @description The path. */
             path: components["schemas"]["FilePath"];
         };
         FileMove: {
+            /** @description The path of a file or a folder. */
             from: string;
             /** @description Its folders are created. There must be nothing at the path. */
             to: string;
@@ -2616,26 +3060,47 @@ export interface components {
         /** @description A path beneath the skill's folder; it cannot lead out of it (invariant 18). */
         FilePath: string;
         FileUploadResult: {
+            /** @description What was stored. */
             files: components["schemas"]["StoredFile"][];
         };
         Finding: {
+            /** @description Whether it is an error or a warning. */
             level: components["schemas"]["Level"];
+            /** @description The message. */
             message: string;
             /** @description A JSON pointer to the field (RFC 6901). */
             pointer: string;
         };
         FolderSkill: {
+            /** @description What it is for. */
             description?: string | null;
+            /** @description The name. */
             name: string;
         };
         Health: {
+            /** @description The status. */
             status: string;
         };
+        /** @description The newest seq of every followed room. A client that has less has lost events. */
+        HeartbeatSocketMessage: {
+            /** @description Identifies the journal's history; changes when a backup is restored. */
+            epoch: components["schemas"]["Epoch"];
+            /** @description The `seq` of the newest event of each followed room, by the room's id. */
+            heads: {
+                [key: string]: number;
+            };
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "heartbeat";
+        };
         History: {
+            /** @description Identifies the journal's history; changes when a backup is restored. */
             epoch: components["schemas"]["Epoch"];
             /**
-             * @description Whether the range has older messages: send the first seq of this page as `before`. A page ends at `limit` messages
-             *     or about 4 MB.
+             * @description Whether the range has more messages: older ones, for which you send the first seq of this page as `before`, or with
+             *     `since` newer ones, for which you send the last seq as `since`. A page ends at `limit` messages or about 4 MB.
              */
             has_more: boolean;
             /**
@@ -2643,32 +3108,40 @@ export interface components {
              * @description The messages include all events up to this seq; follow the events after it.
              */
             head: number;
+            /** @description The messages. */
             messages: components["schemas"]["Message"][];
         };
+        /** @description Base64. */
+        ImageMcpContent: {
+            /** @description The data. */
+            data: string;
+            /** @description The media type, such as `image/png`. */
+            media_type: string;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "image";
+        };
         InsertedCell: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
             /** @description How many planned cells come before it; 0 by default. */
             at?: number | null;
         };
         /** @description Whether the provider can run on this machine. */
-        Inspection: {
-            /** @description The file name of the provider's program. This and the version are only for the operator. */
-            program?: string | null;
-            /** @enum {string} */
-            state: "ready";
-            version?: string | null;
-        } | {
-            /** @description What to do about it. */
-            advice: string;
-            /** @enum {string} */
-            state: "missing";
-        };
+        Inspection: components["schemas"]["ReadyInspection"] | components["schemas"]["MissingInspection"];
         /** @enum {string} */
         Interruption: "new_message" | "shutdown" | "crash";
         LastMessage: {
+            /** @description Who wrote or decided it. */
             author: components["schemas"]["Author"];
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The position in the room's journal.
+             */
             seq: number;
             /** @description The first 200 characters. */
             text: string;
@@ -2729,12 +3202,17 @@ export interface components {
         ListedApprovals: "pending";
         /** @description Hints of a server about a tool; not guarantees. */
         McpAnnotations: {
+            /** @description Whether the tool may delete or overwrite something. */
             destructive?: boolean | null;
+            /** @description Whether repeating the call changes nothing more. */
             idempotent?: boolean | null;
+            /** @description Whether the tool talks to the outside. */
             open_world?: boolean | null;
+            /** @description Whether the tool only reads. */
             read_only?: boolean | null;
         };
         McpCallRequest: {
+            /** @description The arguments of the tool, as its schema describes them. */
             arguments?: Record<string, never>;
             /**
              * Format: int64
@@ -2751,156 +3229,170 @@ export interface components {
              * @description The code of a JSON-RPC error.
              */
             code?: number | null;
+            /** @description The content. */
             content: components["schemas"]["McpContent"][];
+            /** @description Whether it failed. */
             is_error: boolean;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took in milliseconds.
+             */
             millis: number;
             /** @description Notices during the call, for people. */
             notices: string[];
+            /** @description The structured result; `null` if there is none. */
             structured?: Record<string, never> | null;
         };
-        McpContent: {
-            text: string;
-            /** @enum {string} */
-            type: "text";
-        } | {
-            data: string;
-            media_type: string;
-            /** @enum {string} */
-            type: "image";
-        } | {
-            data: string;
-            media_type: string;
-            /** @enum {string} */
-            type: "audio";
-        } | {
-            /** @description Base64. */
-            blob?: string | null;
-            media_type?: string | null;
-            text?: string | null;
-            /** @enum {string} */
-            type: "resource";
-            uri: string;
-        } | {
-            description?: string | null;
-            media_type?: string | null;
-            name?: string | null;
-            /** @enum {string} */
-            type: "resource_link";
-            uri: string;
-        } | {
-            /** @enum {string} */
-            type: "other";
-            value: unknown;
-        };
+        McpContent: components["schemas"]["TextMcpContent"] | components["schemas"]["ImageMcpContent"] | components["schemas"]["AudioMcpContent"] | components["schemas"]["ResourceMcpContent"] | components["schemas"]["ResourceLinkMcpContent"] | components["schemas"]["OtherMcpContent"];
         McpExport: {
+            /** @description The servers by name. */
             mcpServers: {
                 [key: string]: components["schemas"]["McpServerConfig"];
             };
         };
         McpFailure: {
             /**
+             * @description The stable code for programs.
              * @example mcp_start_failed
              * @example mcp_timeout
              */
             code: string;
+            /** @description The message. */
             message: string;
         };
         /** @description The content of a `.mcp.json` file. Other keys are ignored. */
         McpFile: {
+            /** @description The servers by name. */
             mcpServers: {
                 [key: string]: components["schemas"]["McpServerConfig"];
             };
         };
         /** @description The name and version that a server reports. */
         McpIdentity: {
+            /** @description The name. */
             name: string;
+            /** @description The title. */
             title?: string | null;
+            /** @description The version. */
             version: string;
         };
         /** @enum {string} */
         McpImportOutcome: "created" | "replaced" | "unchanged" | "refused";
         McpImportProblem: {
             /**
+             * @description The stable code for programs.
              * @example mcp_config
              * @example operator_only
              * @example conflict
              */
             code: string;
+            /** @description The message. */
             message: string;
         };
         McpImportReport: {
+            /** @description The MCP servers. */
             servers: components["schemas"]["McpImported"][];
         };
         /** @description The result of importing one server. */
         McpImported: {
+            /** @description The name. */
             name: string;
+            /** @description What happened to the server. */
             outcome: components["schemas"]["McpImportOutcome"];
+            /** @description Why it cannot be used; `null` if it can. */
             problem?: components["schemas"]["McpImportProblem"] | null;
         };
         /** @description The tools of a server. */
         McpListing: {
+            /** @description What the server says about its use. */
             instructions?: string | null;
+            /** @description The version of MCP that was agreed on. */
             protocol_version: string;
             /** @description Tools that cannot be used, with the reason. */
             quarantined: components["schemas"]["McpQuarantined"][];
+            /** @description The name and version that the server reports. */
             server?: components["schemas"]["McpIdentity"] | null;
+            /** @description The tools. */
             tools: components["schemas"]["McpTool"][];
         };
         McpLogLine: {
+            /** @description The start of the bucket. */
             at: components["schemas"]["Timestamp"];
             /**
+             * @description Where it comes from.
              * @example server
              * @example stdout
              * @example manager
              */
             source: string;
+            /** @description The text. */
             text: string;
         };
         /** @description The latest output of a server. */
         McpLogs: {
+            /** @description The lines of output, oldest first. */
             lines: components["schemas"]["McpLogLine"][];
+            /** @description The last lines of the program's error output. */
             stderr: string;
         };
         /** @description Why a server cannot be used. Other servers are not affected. */
         McpProblem: {
-            /** @example mcp_config */
+            /**
+             * @description The stable code for programs.
+             * @example mcp_config
+             */
             code: string;
             /** @description A text for people: what is wrong and what to do. */
             message: string;
         };
         McpProjectServer: components["schemas"]["McpServerConfig"] & {
+            /** @description The name. */
             name: string;
+            /** @description Why it cannot be used; `null` if it can. */
             problem?: components["schemas"]["McpProblem"] | null;
         };
         McpQuarantined: {
+            /** @description The name. */
             name?: string | null;
+            /** @description The reason. */
             reason: string;
         };
         /** @description An MCP server of the catalog. */
         McpServer: components["schemas"]["McpServerConfig"] & {
+            /** @description When it was created; `null` if that is not known. */
             created_at?: components["schemas"]["Timestamp"] | null;
             /** @description False for servers of the operator's file, which are edited there. */
             editable: boolean;
+            /** @description The name. */
             name: string;
+            /** @description Why it cannot be used; `null` if it can. */
             problem?: components["schemas"]["McpProblem"] | null;
             /** @description The operator's file has a server of the same name, which is used instead. */
             shadowed: boolean;
+            /** @description Where it comes from. */
             source: components["schemas"]["McpSource"];
+            /** @description The status. */
             status?: components["schemas"]["McpStatus"] | null;
+            /** @description When it was last changed; `null` if that is not known. */
             updated_at?: components["schemas"]["Timestamp"] | null;
+            /** @description The variables that the settings refer to. */
             variables: components["schemas"]["McpVariable"][];
         };
         /** @description Keys that only other programs use are ignored. */
         McpServerConfig: {
+            /** @description The arguments of the program. */
             args?: string[];
+            /** @description The program to start, for a server of type `stdio`. */
             command?: string | null;
             /** @description The working directory of a stdio server. */
             cwd?: string | null;
+            /** @description Whether agents do without the server. */
             disabled?: boolean;
+            /** @description Environment variables of the program. Values are shown as `***`. */
             env?: {
                 [key: string]: string;
             };
+            /** @description Headers of every request to the server. Values are shown as `***`. */
             headers?: {
                 [key: string]: string;
             };
@@ -2916,23 +3408,32 @@ export interface components {
             timeout?: number | null;
             /** @description `stdio`, `http` or `sse`. Without it, a command means `stdio` and a URL means `http`. */
             type?: string | null;
+            /** @description The address. */
             url?: string | null;
         };
         McpServerList: {
             /** @description Whether the caller may define stdio servers, which start programs. */
             may_define_stdio: boolean;
+            /** @description Send it as `after` to get the next page; `null` on the last page. */
+            next?: string | null;
+            /** @description The MCP servers. */
             servers: components["schemas"]["McpServer"][];
         };
         /** @description A server and its name. */
         McpServerSpec: {
+            /** @description The arguments of the program. */
             args?: string[];
+            /** @description The program to start, for a server of type `stdio`. */
             command?: string | null;
             /** @description The working directory of a stdio server. */
             cwd?: string | null;
+            /** @description Whether agents do without the server. */
             disabled?: boolean;
+            /** @description Environment variables of the program. Values are shown as `***`. */
             env?: {
                 [key: string]: string;
             };
+            /** @description Headers of every request to the server. Values are shown as `***`. */
             headers?: {
                 [key: string]: string;
             };
@@ -2948,8 +3449,10 @@ export interface components {
             timeout?: number | null;
             /** @description `stdio`, `http` or `sse`. Without it, a command means `stdio` and a URL means `http`. */
             type?: string | null;
+            /** @description The address. */
             url?: string | null;
         } & {
+            /** @description The name. */
             name: string;
         };
         /**
@@ -2961,49 +3464,80 @@ export interface components {
         McpState: "stopped" | "starting" | "ready" | "resting" | "failed" | "disabled" | "invalid";
         /** @description The status of an MCP server. */
         McpStatus: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many calls were made.
+             */
             calls: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many calls failed.
+             */
             failures: number;
+            /** @description How many calls are in progress. */
             in_flight: number;
+            /** @description The last failure; `null` if there was none. */
             last_error?: string | null;
             /**
              * Format: int64
              * @description Lines on its standard output that are not MCP messages.
              */
             noise_lines: number;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The id of the server's process; `null` if none runs.
+             */
             process_id?: number | null;
+            /** @description The version of MCP that was agreed on. */
             protocol_version?: string | null;
+            /** @description Tools that cannot be used, with the reason. */
             quarantined: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How often the server was restarted.
+             */
             restarts: number;
             /**
              * Format: int64
              * @description The time until the next start attempt after repeated failures.
              */
             retry_in_ms?: number | null;
+            /** @description The name and version that the server reports. */
             server?: components["schemas"]["McpIdentity"] | null;
+            /** @description The state. */
             state: components["schemas"]["McpState"];
             /** @description The number of tools, once they have been listed. */
             tools?: number | null;
             /**
+             * @description How the server is reached.
              * @example stdio
              * @example http
              * @example sse
              */
             transport?: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long the server has run, in milliseconds.
+             */
             uptime_ms?: number | null;
         };
         /** @description The result of starting a server, listing its tools and stopping it. */
         McpTestReport: {
+            /** @description What went wrong; `null` if nothing did. */
             error?: components["schemas"]["McpFailure"] | null;
+            /** @description What the server offers; `null` if the test failed. */
             listing?: components["schemas"]["McpListing"] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took in milliseconds.
+             */
             millis: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Lines of the server's output that are not part of the protocol.
+             */
             noise_lines: number;
+            /** @description Whether the test succeeded. */
             ok: boolean;
             /** @description The last part of its standard error. */
             stderr: string;
@@ -3013,6 +3547,7 @@ export interface components {
             /** @description The name of the skill, for the skill tier. */
             skill?: string | null;
             /**
+             * @description Where the server is configured.
              * @example skill
              * @example agent
              * @example project
@@ -3020,7 +3555,9 @@ export interface components {
             tier: string;
         };
         McpTool: {
+            /** @description What the server says about the tool; not checked. */
             annotations: components["schemas"]["McpAnnotations"];
+            /** @description What it is for. */
             description?: string | null;
             /** @description Changes when the server changes the tool's description or schema. */
             fingerprint: string;
@@ -3031,8 +3568,11 @@ export interface components {
             full_name: string;
             /** @description JSON Schema. */
             input_schema: Record<string, never>;
+            /** @description The name. */
             name: string;
+            /** @description The schema of the tool's structured result, if it has one. */
             output_schema?: Record<string, never> | null;
+            /** @description The title. */
             title?: string | null;
         };
         /** @description The `.mcp.json` of a workspace, and whether it may be used. */
@@ -3041,8 +3581,11 @@ export interface components {
             digest?: string | null;
             /** @description Why the file cannot be read. */
             problem?: string | null;
+            /** @description The MCP servers. */
             servers: components["schemas"]["McpProjectServer"][];
+            /** @description The state. */
             state: components["schemas"]["McpTrustState"];
+            /** @description When the file was trusted; `null` if it is not. */
             trusted_at?: components["schemas"]["Timestamp"] | null;
         };
         /** @enum {string} */
@@ -3051,17 +3594,27 @@ export interface components {
         McpVariable: {
             /** @description Whether the operator has allowed it and this server may use it. */
             allowed: boolean;
+            /** @description The name. */
             name: string;
+            /** @description Whether the variable has a value. */
             set: boolean;
         };
         /** @description The settings of one agent in one room to set; all others stay. */
         MemberChange: {
+            /** @description Whether the agent reads everything and speaks only when it is named. */
             aware_only?: boolean | null;
+            /** @description Whether what the agent says is for people: other agents neither read it nor react to it. */
             critic?: boolean | null;
+            /** @description Whether the agent speaks once, after all others. */
             final_response?: boolean | null;
+            /** @description Whether the agent reacts to every message: before the others, and again after each of them. */
             interrupt_every_turn?: boolean | null;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description Agents with a higher priority speak earlier.
+             */
             priority?: number | null;
+            /** @description Whether what the agent says makes nobody react. */
             transparent?: boolean | null;
         };
         /** @description The settings of one agent in one room. */
@@ -3099,8 +3652,11 @@ export interface components {
             transparent: boolean;
         };
         Memory: {
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description The id. */
             id: components["schemas"]["MemoryId"];
+            /** @description The text. */
             text: string;
         };
         /**
@@ -3109,7 +3665,10 @@ export interface components {
          */
         MemoryId: string;
         MemoryList: {
+            /** @description The notes. */
             memories: components["schemas"]["Memory"][];
+            /** @description Send it as `after` to get the next page; `null` on the last page. */
+            next?: string | null;
         };
         MemoryPatch: {
             /** @description The new text, at most 8 KB. */
@@ -3121,18 +3680,26 @@ export interface components {
          */
         MentionRule: "only" | "first";
         Message: {
+            /** @description The files that belong to the message. */
             attachments?: components["schemas"]["Attachment"][];
+            /** @description Who wrote or decided it. */
             author: components["schemas"]["Author"];
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description The id. */
             id: components["schemas"]["MessageId"];
+            /** @description The parts of the answer, in order. */
             parts: components["schemas"]["Part"][];
+            /** @description The id of the room; `null` if there is none. */
             room_id: components["schemas"]["RoomId"];
+            /** @description The id of the run; `null` if it belongs to none. */
             run_id?: components["schemas"]["RunId"] | null;
             /**
              * Format: int64
              * @description The seq of the event that began this message. Messages are sorted by it.
              */
             seq: number;
+            /** @description The status. */
             status: components["schemas"]["MessageStatus"];
             /** @description All text parts joined. */
             text: string;
@@ -3145,16 +3712,26 @@ export interface components {
          */
         MessageId: string;
         MessagePostedData: {
+            /** @description The files that belong to the message. */
             attachments?: components["schemas"]["Attachment"][];
+            /** @description Who wrote or decided it. */
             author: components["schemas"]["Author"];
+            /** @description The agents that were asked; all if it is empty. */
             mentions?: components["schemas"]["AgentId"][];
+            /** @description The id of the message. */
             message_id: components["schemas"]["MessageId"];
+            /** @description The text. */
             text: string;
+            /** @description What happens to a message while agents answer. */
             when_busy: components["schemas"]["WhenBusy"];
         };
         MessagePostedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["MessagePostedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "message_posted";
         } & {
             /**
@@ -3165,6 +3742,15 @@ export interface components {
         };
         /** @enum {string} */
         MessageStatus: "streaming" | "complete" | "partial";
+        MissingInspection: {
+            /** @description What to do about it. */
+            advice: string;
+            /**
+             * @description The state. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            state: "missing";
+        };
         /** @description How a model API is called, and how its tool calls are executed. */
         ModelOptions: {
             /**
@@ -3185,7 +3771,10 @@ export interface components {
              * @default true
              */
             parallel: boolean;
-            /** @default after */
+            /**
+             * @description When tool calls are executed.
+             * @default after
+             */
             run_tools: components["schemas"]["RunTools"];
             /**
              * @description Texts that end an answer.
@@ -3198,7 +3787,10 @@ export interface components {
              * @default null
              */
             temperature: number | null;
-            /** @default null */
+            /**
+             * @description How much the model thinks, or whether thinking is shown.
+             * @default null
+             */
             thinking: components["schemas"]["Thinking"] | null;
             /**
              * Format: int32
@@ -3206,7 +3798,10 @@ export interface components {
              * @default null
              */
             thinking_budget_tokens: number | null;
-            /** @default native */
+            /**
+             * @description How the model requests a tool call.
+             * @default native
+             */
             tool_calling: components["schemas"]["ToolCalling"];
             /**
              * Format: double
@@ -3215,11 +3810,15 @@ export interface components {
              */
             top_p: number | null;
         };
+        /** @example Ada */
         Name: string;
         /** @description A run with the names of its room and its agent. */
         NamedRun: components["schemas"]["Run"] & {
+            /** @description The name of the agent. */
             agent_name: string;
+            /** @description The name of the room. */
             room_name: string;
+            /** @description The workspace. */
             workspace: string;
         };
         /** @description What the programs of agents in the sandbox of a project may reach outside of their own loopback. Nothing by default. */
@@ -3238,8 +3837,11 @@ export interface components {
             id?: string | null;
             /** @description In US dollars; more than 0. */
             limit_usd: components["schemas"]["Cost"];
+            /** @description How often the budget starts again. */
             period: components["schemas"]["BudgetPeriod"];
+            /** @description What it applies to. */
             scope: components["schemas"]["BudgetScopeName"];
+            /** @description The user. */
             user?: components["schemas"]["Name"] | null;
         };
         /** @description A message to send. Other fields are ignored. */
@@ -3251,23 +3853,31 @@ export interface components {
         };
         /** @description A chat session to create. Other fields are ignored. */
         NewChatSession: {
+            /** @description The id of the agent. */
             agentId?: components["schemas"]["AgentId"] | null;
             /** @description Not supported: agents have skills. */
             skillIds?: unknown[];
+            /** @description The title. */
             title?: components["schemas"]["Name"] | null;
         };
         NewMessage: {
+            /** @description The files that belong to the message. */
             attachments?: components["schemas"]["Attachment"][];
             /** @description Only these agents answer. By default those that the text names with `@`, or all agents if it names none. */
             mentions?: components["schemas"]["AgentId"][];
             /** @description Whether agents answer the message. `false` only stores it: it interrupts nothing and starts nothing. */
             run?: boolean;
-            /** @example !count 20 100 */
+            /**
+             * @description The text.
+             * @example !count 20 100
+             */
             text: string;
+            /** @description What happens to a message while agents answer. */
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
         /** @description A thread to create. Other fields are ignored. */
         NewThread: {
+            /** @description The name. */
             name?: components["schemas"]["Name"] | null;
         };
         /** @description A message to add. Other fields are ignored. */
@@ -3293,6 +3903,30 @@ export interface components {
          * @enum {string}
          */
         OnDisconnect: "continue" | "cancel";
+        /** @description An event of a type that was added later. Skip it, but count its `seq`. */
+        OtherEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description What the event contains. */
+            data: {
+                [key: string]: unknown;
+            };
+            /** @description A type that this document does not know. */
+            type: string;
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "OtherEvent";
+        };
+        OtherMcpContent: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "other";
+            /** @description The value. */
+            value: unknown;
+        };
         /** @description The workspace whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same. */
         Owner: string;
         Parameter: {
@@ -3300,35 +3934,32 @@ export interface components {
             choices?: string[];
             /** @description A text, a number or a boolean, depending on the type. */
             default?: unknown;
+            /** @description What it is for. */
             description?: string | null;
+            /** @description The name. */
             name: string;
+            /** @description Whether a value must be given. */
             required?: boolean;
+            /** @description Which kind it is. */
             type?: components["schemas"]["ParameterKind"];
         };
         /** @enum {string} */
         ParameterKind: "text" | "number" | "choice" | "boolean" | "file_path";
         /** @description One part of an answer. Parts are in order. */
-        Part: {
-            item?: string | null;
-            text: string;
-            /** @enum {string} */
-            type: "text";
-        } | {
-            item?: string | null;
-            text: string;
-            /** @enum {string} */
-            type: "thinking";
-        } | (components["schemas"]["ToolCall"] & {
-            /** @enum {string} */
-            type: "tool";
-        });
+        Part: components["schemas"]["TextPart"] | components["schemas"]["ThinkingPart"] | components["schemas"]["ToolPart"];
         ParticipantJoinedData: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
+            /** @description The name. */
             name: components["schemas"]["Name"];
         };
         ParticipantJoinedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ParticipantJoinedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "participant_joined";
         } & {
             /**
@@ -3338,11 +3969,16 @@ export interface components {
             type: "participant_joined";
         };
         ParticipantLeftData: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
         };
         ParticipantLeftEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ParticipantLeftData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "participant_left";
         } & {
             /**
@@ -3351,49 +3987,147 @@ export interface components {
              */
             type: "participant_left";
         };
+        PersonAuthor: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            kind: "person";
+            /** @description The name. */
+            name: components["schemas"]["Name"];
+            /** @description The id of the user; `null` if it is not known. */
+            user_id?: components["schemas"]["UserId"] | null;
+        };
+        PingSocketRequest: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "ping";
+        };
         Point: components["schemas"]["Figures"] & {
             /** @description The start of the bucket. */
             at: components["schemas"]["Timestamp"];
         };
+        PongSocketMessage: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "pong";
+        };
         /** @description A posted message and the runs that answer it. */
         Posted: {
+            /** @description The message. */
             message: components["schemas"]["Message"];
+            /** @description The runs, or how many there were. */
             runs: components["schemas"]["RunRef"][];
         };
         /** @description Problem details (RFC 9457), with the members that some codes add. */
         Problem: {
+            /** @description With `budget_exceeded`: the id of the budget. */
+            budget?: string | null;
+            /** @description The stable code for programs. */
             code: components["schemas"]["Code"];
-            /** @description For people: what is wrong and what to do. */
+            /**
+             * @description For people: what is wrong and what to do.
+             * @example Nothing with this id exists.
+             */
             detail: string;
             /** @description With `position_reset`: the epoch to start over in. */
             epoch?: string | null;
             /** @description With `mcp_failed`: the kind of failure, such as `mcp_timeout`. */
             failure?: string | null;
+            /** @description With `unprocessable` for a skill: every rule that it breaks. */
+            findings?: components["schemas"]["Finding"][] | null;
             /**
              * Format: int64
              * @description With `position_reset`: the room's newest position.
              */
             head?: number | null;
+            /**
+             * Format: uri-reference
+             * @description A URI that names this response: `urn:greenroom:request:` and its `x-request-id`, as in the log of the server.
+             * @example urn:greenroom:request:0199c1de-7d3f-7000-8000-000000000001
+             */
+            instance?: string | null;
+            /**
+             * Format: double
+             * @description With `budget_exceeded`: the limit of the budget in US dollars.
+             */
+            limit?: number | null;
+            /**
+             * Format: int64
+             * @description With `payload_too_large`: how large a body may be.
+             */
+            max_bytes?: number | null;
+            /** @description The name of the query parameter that is wrong. */
+            parameter?: string | null;
             /** @description JSON pointer to the mistake in the body (RFC 6901). */
             pointer?: string | null;
-            /** Format: int32 */
+            /** @description With `budget_exceeded`: when the budget starts again. */
+            resets_at?: string | null;
+            /**
+             * Format: double
+             * @description With `budget_exceeded`: what was spent in US dollars.
+             */
+            spent?: number | null;
+            /**
+             * Format: int32
+             * @description The status of the response.
+             * @example 404
+             */
             status: number;
+            /**
+             * @description A short title of the kind of problem, in English.
+             * @example Not found
+             */
             title: string;
-            /** @example about:blank */
+            /**
+             * Format: uri
+             * @description A URI that names the kind of problem: `urn:greenroom:problem:` and the code.
+             * @example urn:greenroom:problem:not_found
+             */
             type: string;
         };
-        Project: components["schemas"]["ProjectSettings"] & {
+        /** @description What can be changed after a project is created. Missing fields have defaults. */
+        Project: {
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
             /** @description An existing folder of this machine, as an absolute path; `null` for a folder that Greenroom manages. */
             folder?: string | null;
+            /** @description The id. */
             id: components["schemas"]["ProjectId"];
+            /**
+             * @description Limits below the server's.
+             * @default {}
+             */
+            limits: components["schemas"]["ProjectLimits"];
+            /** @description The name. */
             name: components["schemas"]["Name"];
+            /**
+             * @description Which hosts programs in the project may reach.
+             * @default {
+             *       "allow": []
+             *     }
+             */
+            network: components["schemas"]["NetworkAccess"];
+            /**
+             * @description Which sandbox the project uses.
+             * @default auto
+             */
+            sandbox: components["schemas"]["SandboxChoice"];
+            /** @description When it was last changed; `null` if that is not known. */
             updated_at: components["schemas"]["Timestamp"];
         };
         ProjectChange: {
+            /** @description Limits below the server's. */
             limits?: components["schemas"]["ProjectLimits"] | null;
+            /** @description The name. */
             name?: components["schemas"]["Name"] | null;
+            /** @description Which hosts programs in the project may reach. */
             network?: components["schemas"]["NetworkAccess"] | null;
+            /** @description Which sandbox the project uses. */
             sandbox?: components["schemas"]["SandboxChoice"] | null;
         };
         /** @enum {string} */
@@ -3404,8 +4138,11 @@ export interface components {
              * @description The size of a file.
              */
             bytes: number;
+            /** @description Which kind it is. */
             kind: components["schemas"]["ProjectEntryKind"];
+            /** @description When it was last written. */
             modified_at: components["schemas"]["Timestamp"];
+            /** @description The name. */
             name: string;
         };
         /** @description A folder of a project. */
@@ -3433,6 +4170,7 @@ export interface components {
             pids: components["schemas"]["EnforcementLevel"];
             /** @description Other processes cannot be seen, signaled or read. */
             process: components["schemas"]["EnforcementLevel"];
+            /** @description Where the server is configured. */
             tier: components["schemas"]["SandboxTier"];
             /** @description What is not enforced, in sentences for people. */
             warnings: string[];
@@ -3468,50 +4206,75 @@ export interface components {
             processes: number | null;
         };
         ProjectList: {
+            /** @description Send it as `after` to get the next page; `null` on the last page. */
+            next?: string | null;
+            /** @description The projects. */
             projects: components["schemas"]["ProjectView"][];
         };
         /** @description What can be changed after a project is created. Missing fields have defaults. */
         ProjectSettings: {
-            /** @default {} */
+            /**
+             * @description Limits below the server's.
+             * @default {}
+             */
             limits: components["schemas"]["ProjectLimits"];
             /**
+             * @description Which hosts programs in the project may reach.
              * @default {
              *       "allow": []
              *     }
              */
             network: components["schemas"]["NetworkAccess"];
-            /** @default auto */
+            /**
+             * @description Which sandbox the project uses.
+             * @default auto
+             */
             sandbox: components["schemas"]["SandboxChoice"];
         };
         ProjectSpec: {
             /** @description The absolute path of an existing folder of this machine, for the operator. Without it the server creates a folder. */
             folder?: string | null;
+            /** @description Limits below the server's. */
             limits?: components["schemas"]["ProjectLimits"];
+            /** @description The name. */
             name: components["schemas"]["Name"];
+            /** @description Which hosts programs in the project may reach. */
             network?: components["schemas"]["NetworkAccess"];
+            /** @description Which sandbox the project uses. */
             sandbox?: components["schemas"]["SandboxChoice"];
         };
         ProjectView: components["schemas"]["Project"] & {
+            /** @description How the sandbox isolates what runs in the project. */
             isolation?: components["schemas"]["ProjectIsolation"] | null;
             /** @description Why no sandbox works, and what to do. */
             isolation_error?: string | null;
         };
         Proposal: {
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The version that was made from the proposal; `null` before that.
+             */
             accepted_version?: number | null;
             /**
              * Format: int32
              * @description The version that the proposal improves.
              */
             base_version: number;
+            /** @description The instructions of the skill, in Markdown. */
             body?: string | null;
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description When a person decided; `null` before that. */
             decided_at?: components["schemas"]["Timestamp"] | null;
             /** @description Unified diff against the base version. */
             diff?: string | null;
+            /** @description The id. */
             id: components["schemas"]["ProposalId"];
+            /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
+            /** @description Why it was changed. */
             note?: string | null;
+            /** @description The status. */
             status: components["schemas"]["ProposalStatus"];
         };
         /** Format: uuid */
@@ -3521,24 +4284,45 @@ export interface components {
         ProposeRequest: {
             /** @description The body itself, instead of `message_id`. */
             body?: string | null;
+            /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
+            /** @description Why it was changed. */
             note?: string | null;
         };
         Provider: {
+            /** @description What the provider supports. */
             capabilities: components["schemas"]["Capabilities"];
+            /** @description Whether the provider's program is on this machine. */
             inspection: components["schemas"]["Inspection"];
             /** @description The name that agents set as their `provider`. */
             name: string;
         };
         ProviderList: {
+            /** @description The providers. */
             providers: components["schemas"]["Provider"][];
         };
         RateRequest: {
+            /** @description What the person wrote. */
             comment?: string | null;
+            /** @description What should be better next time. */
             improvements?: string[];
+            /** @description What was wrong. */
             issues?: string[];
+            /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
+            /** @description From 1, bad, to 5, good. */
             score: components["schemas"]["Score"];
+        };
+        ReadyInspection: {
+            /** @description The file name of the provider's program. This and the version are only for the operator. */
+            program?: string | null;
+            /**
+             * @description The state. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            state: "ready";
+            /** @description The version. */
+            version?: string | null;
         };
         /** @description What was done to stop a run. Exists only after everything has stopped. */
         Receipt: {
@@ -3556,11 +4340,20 @@ export interface components {
             signals: string[];
         };
         Remarks: {
-            /** @default null */
+            /**
+             * @description What the person wrote.
+             * @default null
+             */
             comment: string | null;
-            /** @default [] */
+            /**
+             * @description What should be better next time.
+             * @default []
+             */
             improvements: string[];
-            /** @default [] */
+            /**
+             * @description What was wrong.
+             * @default []
+             */
             issues: string[];
         };
         /** @description `remember` in an answer: how much, or `true`, which means the whole tool. */
@@ -3571,29 +4364,88 @@ export interface components {
          */
         RememberScope: "exact" | "pattern" | "tool";
         Remembered: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
             /** @description The calls that need no approval, for people: `Bash`, `Bash(git status:*)`, or the tool with its exact input. */
             rule: string;
+            /** @description What it applies to. */
             scope: components["schemas"]["RememberScope"];
+            /** @description The name of the tool. */
             tool: string;
         };
         RememberedList: {
+            /** @description The remembered decisions. */
             remembered: components["schemas"]["Remembered"][];
         };
         RequestedServer: {
+            /** @description The name. */
             name: string;
             /** @description The command line that it starts, or the address that it connects to. */
             target: string;
         };
+        /** @description The position is not in this journal: discard all events of the room. The journal follows from its beginning. */
+        ResetSocketMessage: {
+            /** @description Identifies the journal's history; changes when a backup is restored. */
+            epoch: components["schemas"]["Epoch"];
+            /**
+             * Format: int64
+             * @description The `seq` of the newest event.
+             */
+            head: number;
+            /** @description The room. */
+            room: components["schemas"]["RoomId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "reset";
+        };
+        ResourceLinkMcpContent: {
+            /** @description What it is for. */
+            description?: string | null;
+            /** @description The media type, such as `image/png`. */
+            media_type?: string | null;
+            /** @description The name. */
+            name?: string | null;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "resource_link";
+            /** @description The URI of the resource. */
+            uri: string;
+        };
+        ResourceMcpContent: {
+            /** @description Base64. */
+            blob?: string | null;
+            /** @description The media type, such as `image/png`. */
+            media_type?: string | null;
+            /** @description The text. */
+            text?: string | null;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "resource";
+            /** @description The URI of the resource. */
+            uri: string;
+        };
         /** @description Removes every delta of one item: the provider discarded the item and will send it again. */
         RetractData: {
+            /** @description The item of the answer that the text belongs to; `null` if the provider has none. */
             item: string;
+            /** @description The id of the answer's message. */
             stream_id: components["schemas"]["MessageId"];
         };
         RetractEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["RetractData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "retract";
         } & {
             /**
@@ -3605,27 +4457,47 @@ export interface components {
         Room: {
             /** @description In the order they joined. */
             agents: components["schemas"]["AgentId"][];
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
             /**
              * Format: int64
              * @description The seq of the room's newest event.
              */
             head: number;
+            /** @description The id. */
             id: components["schemas"]["RoomId"];
+            /** @description The name. */
             name: components["schemas"]["Name"];
+            /** @description Who answers, and what happens while the room is busy. */
             policy: components["schemas"]["RoomPolicy"];
+            /** @description The project of the room; `null` if it has none. */
             project_id?: components["schemas"]["ProjectId"] | null;
+            /** @description When it was last changed; `null` if that is not known. */
             updated_at: components["schemas"]["Timestamp"];
         };
         RoomChange: {
             /** @description The new list of participants; it replaces the old one. */
             agents?: components["schemas"]["AgentId"][] | null;
+            /** @description The name. */
             name?: components["schemas"]["Name"] | null;
+            /** @description Who answers, and what happens while the room is busy. */
             policy?: components["schemas"]["RoomPolicyChange"] | null;
+        };
+        RoomGoneSocketMessage: {
+            /** @description The id. */
+            id: components["schemas"]["RoomId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "room_gone";
         };
         /** Format: uuid */
         RoomId: string;
         RoomList: {
+            /** @description Send it as `before` to get the next page; `null` on the last page. */
+            next?: string | null;
+            /** @description The rooms. */
             rooms: components["schemas"]["RoomSummary"][];
         };
         /** @description Who speaks when in a room. Missing fields keep their value, in a new room their default. */
@@ -3647,7 +4519,10 @@ export interface components {
              * @default false
              */
             follow_up: boolean;
-            /** @default null */
+            /**
+             * @description The agent that closes a debate; `null` if there is none.
+             * @default null
+             */
             judge: components["schemas"]["AgentId"] | null;
             /**
              * @description Who answers a message, and in which order.
@@ -3678,7 +4553,10 @@ export interface components {
              * @default only
              */
             mentions: components["schemas"]["MentionRule"];
-            /** @default null */
+            /**
+             * @description The agent that decides who speaks; `null` if there is none.
+             * @default null
+             */
             moderator: components["schemas"]["AgentId"] | null;
             /**
              * Format: int32
@@ -3700,34 +4578,70 @@ export interface components {
         };
         /** @description The fields of a room's policy to set; all others stay, in a new room at their defaults. `null` resets a field. */
         RoomPolicyChange: {
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description For how long after a person's message agents may start follow-up rounds.
+             */
             attended_minutes?: number | null;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description How many rounds a debate has.
+             */
             debate_rounds?: number | null;
+            /** @description Whether agents react to each other after they have answered a message, round by round, until all skip. */
             follow_up?: boolean | null;
+            /** @description The agent that closes a debate; `null` if there is none. */
             judge?: components["schemas"]["AgentId"] | null;
+            /** @description Which kind it is. */
             kind?: components["schemas"]["TurnOrder"] | null;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description How many runs a person's message may cause.
+             */
             max_messages?: number | null;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description How many follow-up rounds, or turns of the moderator, a person's message may cause.
+             */
             max_rounds?: number | null;
             /** @description The settings to change, by agent. */
             members?: {
                 [key: string]: components["schemas"]["MemberChange"];
             } | null;
+            /** @description The agents that were asked; all if it is empty. */
             mentions?: components["schemas"]["MentionRule"] | null;
+            /** @description The agent that decides who speaks; `null` if there is none. */
             moderator?: components["schemas"]["AgentId"] | null;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description Decides the order of agents with equal priority, together with the message.
+             */
             seed?: number | null;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description How many follow-up rounds agents may start after that time, while nobody is there.
+             */
             unattended_rounds?: number | null;
+            /** @description What happens to a message while agents answer. */
             when_busy?: components["schemas"]["WhenBusy"] | null;
+        };
+        RoomSocketMessage: {
+            /** @description The room. */
+            room: components["schemas"]["RoomSummary"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "room";
         };
         RoomSpec: {
             /** @description In the order they join. */
             agents?: components["schemas"]["AgentId"][];
+            /** @description The name. */
             name: components["schemas"]["Name"];
+            /** @description Who answers, and what happens while the room is busy. */
             policy?: components["schemas"]["RoomPolicyChange"] | null;
+            /** @description The project of the room; `null` if it has none. */
             project_id?: components["schemas"]["ProjectId"] | null;
         };
         /** @description A room in a list of rooms: with its activity and its last message. */
@@ -3736,23 +4650,40 @@ export interface components {
             busy: boolean;
             /** @description Whether the newest run failed. */
             failed: boolean;
+            /** @description The newest message; `null` if there is none. */
             last_message?: components["schemas"]["LastMessage"] | null;
             /** @description Whether a tool call waits for approval. */
             waiting: boolean;
         };
+        RoomsSocketMessage: {
+            /** @description The rooms. */
+            rooms: components["schemas"]["RoomSummary"][];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "rooms";
+        };
         /** @description An entry of the training history. */
         Round: components["schemas"]["Remarks"] & {
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
             /**
              * Format: int32
              * @description The skill's experience after this round.
              */
             experience?: number | null;
+            /** @description The id. */
             id: components["schemas"]["RoundId"];
+            /** @description Which kind it is. */
             kind: components["schemas"]["RoundKind"];
+            /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
+            /** @description The id of the proposal; `null` if there is none. */
             proposal_id?: components["schemas"]["ProposalId"] | null;
+            /** @description The id of the room; `null` if there is none. */
             room_id?: components["schemas"]["RoomId"] | null;
+            /** @description From 1, bad, to 5, good. */
             score?: components["schemas"]["Score"] | null;
             /**
              * Format: int32
@@ -3771,43 +4702,68 @@ export interface components {
          */
         RoundKind: "rating" | "accepted" | "dropped";
         Run: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
+            /** @description In US dollars; `null` if the price is not known. */
             cost?: components["schemas"]["Cost"] | null;
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took in milliseconds; `null` before its end.
+             */
             duration_ms?: number | null;
+            /** @description When it ended; `null` before that. */
             ended_at?: components["schemas"]["Timestamp"] | null;
+            /** @description What went wrong; `null` if nothing did. */
             error?: components["schemas"]["RunError"] | null;
+            /** @description The id. */
             id: components["schemas"]["RunId"];
             /** @description The message that this run answers. */
             message_id: components["schemas"]["MessageId"];
+            /** @description The model; `null` for the provider's default. */
             model?: string | null;
             /**
              * Format: int64
              * @description The seq of the `run_queued` event. The runs of a room execute in this order.
              */
             queued_seq: number;
+            /** @description What was stopped, and whether all of it has ended. */
             receipt?: components["schemas"]["Receipt"] | null;
+            /** @description The id of the room; `null` if there is none. */
             room_id: components["schemas"]["RoomId"];
+            /** @description When it started; `null` before that. */
             started_at?: components["schemas"]["Timestamp"] | null;
+            /** @description The status. */
             status: components["schemas"]["RunStatus"];
+            /** @description Tokens that were used. */
             usage: components["schemas"]["Usage"];
         };
         RunCancelledData: {
+            /** @description In US dollars; `null` if the price is not known. */
             cost?: components["schemas"]["Cost"] | null;
             /**
              * Format: int64
              * @description The cost as a whole number of nano-dollars; absent in events of earlier versions.
              */
             cost_nanos?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took in milliseconds; `null` before its end.
+             */
             duration_ms: number;
+            /** @description What was stopped, and whether all of it has ended. */
             receipt: components["schemas"]["Receipt"];
+            /** @description Tokens that were used. */
             usage: components["schemas"]["Usage"];
         };
         RunCancelledEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["RunCancelledData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "run_cancelled";
         } & {
             /**
@@ -3817,19 +4773,28 @@ export interface components {
             type: "run_cancelled";
         };
         RunCompletedData: {
+            /** @description In US dollars; `null` if the price is not known. */
             cost?: components["schemas"]["Cost"] | null;
             /**
              * Format: int64
              * @description The cost as a whole number of nano-dollars; absent in events of earlier versions.
              */
             cost_nanos?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took in milliseconds; `null` before its end.
+             */
             duration_ms: number;
+            /** @description Tokens that were used. */
             usage: components["schemas"]["Usage"];
         };
         RunCompletedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["RunCompletedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "run_completed";
         } & {
             /**
@@ -3844,9 +4809,11 @@ export interface components {
             after: components["schemas"]["ContextMessage"][];
             /** @description The messages before the prompt that were sent with it: all of them, or those that the session did not know. */
             before: components["schemas"]["ContextMessage"][];
+            /** @description The model; `null` for the provider's default. */
             model?: string | null;
             /** @description The message that the run answers, or the request to speak again. */
             prompt: components["schemas"]["ContextMessage"];
+            /** @description The provider. */
             provider: string;
             /** @description The provider session that was continued; it has the earlier messages. */
             session_id?: string | null;
@@ -3860,21 +4827,32 @@ export interface components {
             message: string;
         };
         RunFailedData: {
+            /** @description In US dollars; `null` if the price is not known. */
             cost?: components["schemas"]["Cost"] | null;
             /**
              * Format: int64
              * @description The cost as a whole number of nano-dollars; absent in events of earlier versions.
              */
             cost_nanos?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took in milliseconds; `null` before its end.
+             */
             duration_ms: number;
+            /** @description What went wrong; `null` if nothing did. */
             error: components["schemas"]["RunError"];
+            /** @description The limit. */
             limit?: components["schemas"]["Limit"] | null;
+            /** @description Tokens that were used. */
             usage: components["schemas"]["Usage"];
         };
         RunFailedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["RunFailedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "run_failed";
         } & {
             /**
@@ -3886,21 +4864,32 @@ export interface components {
         /** Format: uuid */
         RunId: string;
         RunInterruptedData: {
+            /** @description In US dollars; `null` if the price is not known. */
             cost?: components["schemas"]["Cost"] | null;
             /**
              * Format: int64
              * @description The cost as a whole number of nano-dollars; absent in events of earlier versions.
              */
             cost_nanos?: number | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it took in milliseconds; `null` before its end.
+             */
             duration_ms: number;
+            /** @description The reason. */
             reason: components["schemas"]["Interruption"];
+            /** @description What was stopped, and whether all of it has ended. */
             receipt: components["schemas"]["Receipt"];
+            /** @description Tokens that were used. */
             usage: components["schemas"]["Usage"];
         };
         RunInterruptedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["RunInterruptedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "run_interrupted";
         } & {
             /**
@@ -3912,14 +4901,20 @@ export interface components {
         RunList: {
             /** @description Send it as `before` to get the next page; `null` on the last page. */
             next?: string | null;
+            /** @description The runs, or how many there were. */
             runs: components["schemas"]["NamedRun"][];
         };
         RunQueuedData: {
+            /** @description The id of the message. */
             message_id: components["schemas"]["MessageId"];
         };
         RunQueuedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["RunQueuedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "run_queued";
         } & {
             /**
@@ -3929,16 +4924,24 @@ export interface components {
             type: "run_queued";
         };
         RunRef: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
+            /** @description The id. */
             id: components["schemas"]["RunId"];
         };
         RunStartedData: {
+            /** @description The model; `null` for the provider's default. */
             model?: string | null;
+            /** @description The provider. */
             provider: string;
         };
         RunStartedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["RunStartedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "run_started";
         } & {
             /**
@@ -3980,14 +4983,17 @@ export interface components {
         Series: {
             /** @description The id of the agent or room, or the model; empty if the model is unknown. */
             key: string;
+            /** @description The name. */
             name: string;
             /** @description Oldest first; buckets without runs are left out. */
             points: components["schemas"]["Point"][];
+            /** @description The sum. */
             total: components["schemas"]["Figures"];
         };
         Session: {
             /** @description Whether every request must be authenticated. False only if the server was started with `--no-auth`. */
             accounts: boolean;
+            /** @description The name. */
             name?: components["schemas"]["Owner"] | null;
             /** @description Whether this request is authenticated: by its cookie or its token, or because nothing has to be. */
             signed_in: boolean;
@@ -4002,24 +5008,59 @@ export interface components {
             token?: string | null;
         };
         SignInLink: {
+            /** @description When it expires; `null` if it does not. */
             expires_at: components["schemas"]["Timestamp"];
             /** @description The address to open. Its fragment has the code. */
             url: string;
         };
         /** @description The current version of a skill */
-        Skill: components["schemas"]["SkillSpec"] & {
+        Skill: {
+            /** @description Markdown; `{{parameter}}` is replaced by its value. */
+            body: string;
+            /** @description A word to group skills by. */
+            category?: string | null;
+            /** @description What the skill needs to work. */
+            compatibility?: string | null;
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description What the skill does and when to use it. Agents choose skills by this text. */
+            description: string;
+            /** @description The name that people see, if it is another. */
+            display_name?: components["schemas"]["Name"] | null;
             /**
              * Format: int32
              * @description 0 to 100, from its training ratings; `null` before the first rating.
              */
             experience?: number | null;
+            /** @description The files besides `SKILL.md`. */
             files: components["schemas"]["FileEntry"][];
             /** @description Warnings. */
             findings: components["schemas"]["Finding"][];
+            /** @description The id. */
             id: components["schemas"]["SkillId"];
+            /** @description The author's version label. */
+            label?: string | null;
+            /** @description The license of the skill. */
+            license?: string | null;
+            /** @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own. */
+            mcp_servers?: {
+                [key: string]: Record<string, never>;
+            };
+            /** @description Further fields of the skill's `SKILL.md`. */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @description The name. */
+            name: components["schemas"]["SkillName"];
+            /** @description The parameters of the skill. */
+            parameters?: components["schemas"]["Parameter"][];
+            /** @description What an imported skill asks for; `null` if nothing is left to accept. */
             review?: components["schemas"]["SkillRequests"] | null;
+            /** @description `deny` and `ask` apply to every run that has the skill, `allow` only to runs in which a user invokes it. */
+            tools?: components["schemas"]["ToolPolicy"];
+            /** @description When it was last changed; `null` if that is not known. */
             updated_at: components["schemas"]["Timestamp"];
+            /** @description Tokens that were used. */
             usage: components["schemas"]["SkillUsage"];
             /**
              * Format: int32
@@ -4032,11 +5073,15 @@ export interface components {
         SkillList: {
             /** @description Skills in the data folder that can be imported. */
             folders: components["schemas"]["FolderSkill"][];
+            /** @description Send it as `after` to get the next page; `null` on the last page. */
+            next?: string | null;
+            /** @description The skills, or whether they are supported. */
             skills: components["schemas"]["SkillSummary"][];
         };
         SkillName: string;
         /** @description What a skill asks for beyond its instructions. */
         SkillRequests: {
+            /** @description The names of MCP servers. */
             mcp_servers: components["schemas"]["RequestedServer"][];
             /** @description Files that run as programs. */
             scripts: string[];
@@ -4047,57 +5092,128 @@ export interface components {
         SkillSpec: {
             /** @description Markdown; `{{parameter}}` is replaced by its value. */
             body: string;
+            /** @description A word to group skills by. */
             category?: string | null;
+            /** @description What the skill needs to work. */
             compatibility?: string | null;
             /** @description What the skill does and when to use it. Agents choose skills by this text. */
             description: string;
+            /** @description The name that people see, if it is another. */
             display_name?: components["schemas"]["Name"] | null;
             /** @description The author's version label. */
             label?: string | null;
+            /** @description The license of the skill. */
             license?: string | null;
             /** @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own. */
             mcp_servers?: {
                 [key: string]: Record<string, never>;
             };
+            /** @description Further fields of the skill's `SKILL.md`. */
             metadata?: {
                 [key: string]: string;
             };
+            /** @description The name. */
             name: components["schemas"]["SkillName"];
+            /** @description The parameters of the skill. */
             parameters?: components["schemas"]["Parameter"][];
             /** @description `deny` and `ask` apply to every run that has the skill, `allow` only to runs in which a user invokes it. */
             tools?: components["schemas"]["ToolPolicy"];
         };
-        SkillSummary: {
+        /** @description The fields to change. All others stay; `null` clears a field. */
+        SkillSpecPatch: {
+            /** @description Markdown; `{{parameter}}` is replaced by its value. */
+            body?: string;
+            /** @description A word to group skills by. */
             category?: string | null;
-            created_at: components["schemas"]["Timestamp"];
-            description: string;
+            /** @description What the skill needs to work. */
+            compatibility?: string | null;
+            /** @description What the skill does and when to use it. Agents choose skills by this text. */
+            description?: string;
+            /** @description The name that people see, if it is another. */
             display_name?: components["schemas"]["Name"] | null;
-            /** Format: int32 */
-            experience?: number | null;
-            file_count: number;
-            id: components["schemas"]["SkillId"];
+            /** @description The author's version label. */
             label?: string | null;
+            /** @description The license of the skill. */
+            license?: string | null;
+            /** @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own. */
+            mcp_servers?: {
+                [key: string]: Record<string, never>;
+            } | null;
+            /** @description Further fields of the skill's `SKILL.md`. */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** @description The name. */
+            name?: components["schemas"]["SkillName"];
+            /** @description The parameters of the skill. */
+            parameters?: components["schemas"]["Parameter"][] | null;
+            /** @description The tools. */
+            tools?: null | components["schemas"]["ToolPolicy"];
+        };
+        SkillSummary: {
+            /** @description A word to group skills by. */
+            category?: string | null;
+            /** @description When it was created; `null` if that is not known. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description What it is for. */
+            description: string;
+            /** @description The name that people see, if it is another. */
+            display_name?: components["schemas"]["Name"] | null;
+            /**
+             * Format: int32
+             * @description 0 to 100, from its training ratings; `null` before the first rating.
+             */
+            experience?: number | null;
+            /** @description How many files it has besides `SKILL.md`. */
+            file_count: number;
+            /** @description The id. */
+            id: components["schemas"]["SkillId"];
+            /** @description A name for the version. */
+            label?: string | null;
+            /** @description The name. */
             name: components["schemas"]["SkillName"];
             /** @description The skill was imported, and what it asks for is not accepted yet. */
             needs_review: boolean;
+            /** @description The parameters of the skill. */
             parameters: components["schemas"]["Parameter"][];
+            /** @description When it was last changed; `null` if that is not known. */
             updated_at: components["schemas"]["Timestamp"];
+            /** @description Tokens that were used. */
             usage: components["schemas"]["SkillUsage"];
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The version.
+             */
             version: number;
         };
         /** @description `offered` counts runs that had the skill; the other fields count runs in which a person invoked it. */
         SkillUsage: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many ended as completed.
+             */
             completed: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many ended as failed.
+             */
             failed: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description In how many runs a person invoked it.
+             */
             invoked: number;
+            /** @description When it was last used; `null` if it was not. */
             last_used_at?: components["schemas"]["Timestamp"] | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description In how many runs an agent had it.
+             */
             offered: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many were cancelled or interrupted.
+             */
             stopped: number;
         };
         SkippedCell: {
@@ -4105,153 +5221,18 @@ export interface components {
             cell?: string | null;
         };
         /** @description A message of the server. Messages and fields may be added: ignore those that you do not know. */
-        SocketMessage: {
-            epoch: components["schemas"]["Epoch"];
-            /** Format: int64 */
-            head: number;
-            room: components["schemas"]["RoomId"];
-            /** @enum {string} */
-            type: "subscribed";
-        } | {
-            room: components["schemas"]["RoomId"];
-            /** @enum {string} */
-            type: "unsubscribed";
-        } | {
-            event: components["schemas"]["Event"];
-            /** @enum {string} */
-            type: "event";
-        } | {
-            epoch: components["schemas"]["Epoch"];
-            /** Format: int64 */
-            head: number;
-            room: components["schemas"]["RoomId"];
-            /** @enum {string} */
-            type: "reset";
-        } | {
-            epoch: components["schemas"]["Epoch"];
-            heads: {
-                [key: string]: number;
-            };
-            /** @enum {string} */
-            type: "heartbeat";
-        } | {
-            rooms: components["schemas"]["RoomSummary"][];
-            /** @enum {string} */
-            type: "rooms";
-        } | {
-            room: components["schemas"]["RoomSummary"];
-            /** @enum {string} */
-            type: "room";
-        } | {
-            id: components["schemas"]["RoomId"];
-            /** @enum {string} */
-            type: "room_gone";
-        } | {
-            /** @enum {string} */
-            type: "unwatched_rooms";
-        } | {
-            agents: components["schemas"]["Agent"][];
-            /** @enum {string} */
-            type: "subscribed_agents";
-        } | {
-            /** @enum {string} */
-            type: "unsubscribed_agents";
-        } | {
-            agentId: components["schemas"]["AgentId"];
-            content: Record<string, never>;
-            roomId: components["schemas"]["RoomId"];
-            runId: components["schemas"]["RunId"];
-            /** @enum {string} */
-            type: "agent:message";
-        } | {
-            agentId: components["schemas"]["AgentId"];
-            /**
-             * Format: double
-             * @description In US dollars; `null` if the price of the model is unknown.
-             */
-            cost?: number | null;
-            /**
-             * Format: double
-             * @description In seconds.
-             */
-            duration: number;
-            roomId: components["schemas"]["RoomId"];
-            runId: components["schemas"]["RunId"];
-            /** @description `input` and `output`. */
-            tokens: Record<string, never>;
-            /** @enum {string} */
-            type: "agent:complete";
-        } | {
-            agentId: components["schemas"]["AgentId"];
-            /** @description A stable code, for programs. */
-            details: string;
-            error: string;
-            roomId: components["schemas"]["RoomId"];
-            runId: components["schemas"]["RunId"];
-            /** @enum {string} */
-            type: "agent:error";
-        } | {
-            agentId: components["schemas"]["AgentId"];
-            roomId: components["schemas"]["RoomId"];
-            runId: components["schemas"]["RunId"];
-            /** @enum {string} */
-            type: "agent:cancelled";
-        } | {
-            agent: components["schemas"]["Agent"];
-            /** @enum {string} */
-            type: "agent:created";
-        } | {
-            agent: components["schemas"]["Agent"];
-            /** @enum {string} */
-            type: "agent:updated";
-        } | {
-            agentId: components["schemas"]["AgentId"];
-            /** @enum {string} */
-            type: "agent:deleted";
-        } | {
-            /** @enum {string} */
-            type: "pong";
-        } | {
-            code: components["schemas"]["Code"];
-            /** @description For people: what is wrong and what to do. */
-            detail: string;
-            room?: components["schemas"]["RoomId"] | null;
-            /** @enum {string} */
-            type: "error";
-        };
+        SocketMessage: components["schemas"]["SubscribedSocketMessage"] | components["schemas"]["UnsubscribedSocketMessage"] | components["schemas"]["EventSocketMessage"] | components["schemas"]["ResetSocketMessage"] | components["schemas"]["HeartbeatSocketMessage"] | components["schemas"]["RoomsSocketMessage"] | components["schemas"]["RoomSocketMessage"] | components["schemas"]["RoomGoneSocketMessage"] | components["schemas"]["UnwatchedRoomsSocketMessage"] | components["schemas"]["SubscribedAgentsSocketMessage"] | components["schemas"]["UnsubscribedAgentsSocketMessage"] | components["schemas"]["AgentMessageSocketMessage"] | components["schemas"]["AgentCompleteSocketMessage"] | components["schemas"]["AgentErrorSocketMessage"] | components["schemas"]["AgentCancelledSocketMessage"] | components["schemas"]["AgentCreatedSocketMessage"] | components["schemas"]["AgentUpdatedSocketMessage"] | components["schemas"]["AgentDeletedSocketMessage"] | components["schemas"]["PongSocketMessage"] | components["schemas"]["ErrorSocketMessage"];
         /** @description A message of a client. */
-        SocketRequest: {
-            /** @description The last event that the client has: `17`, or `7c9e6f2a-17` with the epoch. 0 is the beginning. */
-            after?: number | string;
-            room: components["schemas"]["RoomId"];
-            /** @enum {string} */
-            type: "subscribe";
-        } | {
-            room: components["schemas"]["RoomId"];
-            /** @enum {string} */
-            type: "unsubscribe";
-        } | {
-            /** @enum {string} */
-            type: "watch_rooms";
-        } | {
-            /** @enum {string} */
-            type: "unwatch_rooms";
-        } | {
-            /** @description All agents by default, also those that are created later. */
-            agents?: components["schemas"]["AgentId"][] | null;
-            /** @enum {string} */
-            type: "subscribe_agents";
-        } | {
-            /** @enum {string} */
-            type: "unsubscribe_agents";
-        } | {
-            /** @enum {string} */
-            type: "ping";
-        };
+        SocketRequest: components["schemas"]["SubscribeSocketRequest"] | components["schemas"]["UnsubscribeSocketRequest"] | components["schemas"]["WatchRoomsSocketRequest"] | components["schemas"]["UnwatchRoomsSocketRequest"] | components["schemas"]["SubscribeAgentsSocketRequest"] | components["schemas"]["UnsubscribeAgentsSocketRequest"] | components["schemas"]["PingSocketRequest"];
         Span: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The start, in milliseconds since the run was queued.
+             */
             from_ms: number;
+            /** @description Whether it failed. */
             is_error?: boolean | null;
+            /** @description Which kind it is. */
             kind: components["schemas"]["SpanKind"];
             /** @description The name of the tool, the model, or the reason for waiting. */
             name?: string | null;
@@ -4260,6 +5241,7 @@ export interface components {
              * @description `null` while the span is open.
              */
             to_ms?: number | null;
+            /** @description The id of the tool call. */
             tool_use_id?: string | null;
         };
         /** @enum {string} */
@@ -4271,18 +5253,24 @@ export interface components {
             status: string;
         };
         StartedRun: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id?: components["schemas"]["AgentId"] | null;
         };
         StatusData: {
             /** @description A text for people. */
             message: string;
+            /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
             /** @description A stable code, for programs. */
             status: string;
         };
         StatusEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["StatusData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "status";
         } & {
             /**
@@ -4293,8 +5281,11 @@ export interface components {
         };
         /** @description A run that has ended. */
         Stopped: {
+            /** @description The id. */
             id: components["schemas"]["RunId"];
+            /** @description What was stopped, and whether all of it has ended. */
             receipt: components["schemas"]["Receipt"];
+            /** @description The status. */
             status: components["schemas"]["RunStatus"];
         };
         StoppedAgentRun: {
@@ -4302,14 +5293,21 @@ export interface components {
             status: string;
         };
         StoppedRuns: {
+            /** @description How many runs were cancelled. */
+            count: number;
+            /** @description The first 100 of them. */
             runs: components["schemas"]["Stopped"][];
         };
         /** @description A file that was stored. */
         StoredFile: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The size in bytes.
+             */
             bytes: number;
             /** @description Whether there was no file at the path before. */
             is_new: boolean;
+            /** @description The path. */
             path: string;
         };
         StrapiAgent: {
@@ -4340,6 +5338,7 @@ export interface components {
         };
         /** @description An agent, or `agent` with one. Other fields are ignored. */
         StrapiAgentBody: components["schemas"]["StrapiAgentSpec"] & {
+            /** @description The agent. */
             agent?: components["schemas"]["StrapiAgentSpec"] | null;
         };
         StrapiAgentList: {
@@ -4367,7 +5366,9 @@ export interface components {
             mcpServers?: string[] | null;
             /** @description The model that answers. */
             model?: string | null;
+            /** @description The settings of the model. */
             modelConfig?: components["schemas"]["StrapiModelConfig"] | null;
+            /** @description The name. */
             name?: components["schemas"]["Name"] | null;
             /** @description By default the first provider that is ready on this server. */
             provider?: string | null;
@@ -4375,6 +5376,7 @@ export interface components {
             skills?: string[] | null;
             /** @description Instructions that the agent gets with every message. */
             systemPrompt?: string | null;
+            /** @description The settings of the tools. */
             toolConfig?: components["schemas"]["StrapiToolConfig"] | null;
         };
         StrapiModelConfig: {
@@ -4392,6 +5394,7 @@ export interface components {
             description: string;
             /** @description Tools that no run with this skill may use. */
             disallowedTools: string[];
+            /** @description The name that people see. */
             displayName?: components["schemas"]["Name"] | null;
             /**
              * Format: int32
@@ -4435,6 +5438,7 @@ export interface components {
             description?: string | null;
             /** @description Tools that no run with this skill may use. */
             disallowedTools?: string[] | null;
+            /** @description The name that people see. */
             displayName?: components["schemas"]["Name"] | null;
             /** @description The license of the skill. */
             license?: string | null;
@@ -4452,17 +5456,26 @@ export interface components {
             disallowedTools?: string[] | null;
         };
         StreamEndData: {
+            /** @description How many entries the agent's memory has. */
             memory_entries: unknown[];
+            /** @description The whole text of the answer. */
             response_text: string;
+            /** @description The provider's own session. */
             session_id?: string | null;
             /** @description The agent chose not to answer. */
             skipped: boolean;
+            /** @description The id of the answer's message. */
             stream_id: components["schemas"]["MessageId"];
+            /** @description The whole thinking of the answer. */
             thinking_text: string;
         };
         StreamEndEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["StreamEndData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "stream_end";
         } & {
             /**
@@ -4476,8 +5489,12 @@ export interface components {
             stream_id: components["schemas"]["MessageId"];
         };
         StreamStartEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["StreamStartData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "stream_start";
         } & {
             /**
@@ -4485,6 +5502,53 @@ export interface components {
              * @enum {string}
              */
             type: "stream_start";
+        };
+        /** @description Get what these agents say from now on, in all rooms, and how they change. Another request replaces the first one. */
+        SubscribeAgentsSocketRequest: {
+            /** @description All agents by default, also those that are created later. */
+            agents?: components["schemas"]["AgentId"][] | null;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "subscribe_agents";
+        };
+        /** @description Follow a room. Following it again moves its position. */
+        SubscribeSocketRequest: {
+            /** @description The last event that the client has: `17`, or `7c9e6f2a-17` with the epoch. 0 is the beginning. */
+            after?: number | string;
+            /** @description The room. */
+            room: components["schemas"]["RoomId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "subscribe";
+        };
+        SubscribedAgentsSocketMessage: {
+            /** @description The agents. */
+            agents: components["schemas"]["Agent"][];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "subscribed_agents";
+        };
+        SubscribedSocketMessage: {
+            /** @description Identifies the journal's history; changes when a backup is restored. */
+            epoch: components["schemas"]["Epoch"];
+            /**
+             * Format: int64
+             * @description The `seq` of the newest event.
+             */
+            head: number;
+            /** @description The room. */
+            room: components["schemas"]["RoomId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "subscribed";
         };
         /** @description The plan of a room: what runs, and what follows. */
         Tape: {
@@ -4500,14 +5564,18 @@ export interface components {
              * @description The number of the current follow-up round; 0 for the answers to the message.
              */
             round: number;
+            /** @description The state. */
             state: components["schemas"]["TapeState"];
         };
         /** @description A cell of a new plan. */
         TapeCell: {
+            /** @description The agents. */
             agents: components["schemas"]["AgentId"][];
             /** @description Names the cell in commands to the tape. */
             id: string;
+            /** @description Which kind it is. */
             kind: components["schemas"]["CellKind"];
+            /** @description The reason. */
             reason: components["schemas"]["CellReason"];
             /**
              * Format: int32
@@ -4518,6 +5586,7 @@ export interface components {
         TapeCellState: components["schemas"]["TapeCell"] & {
             /** @description The runs of a cell that is queued or running. */
             runs?: components["schemas"]["RunRef"][];
+            /** @description The status. */
             status: components["schemas"]["CellStatus"];
         };
         /**
@@ -4528,7 +5597,9 @@ export interface components {
         TapePlannedData: {
             /** @description The agents that answer, in this order. */
             cells: components["schemas"]["AgentId"][];
+            /** @description What happened to the file. */
             change?: components["schemas"]["TapeChange"] | null;
+            /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
             /** @description The same agents in their cells, with the reason of each cell; absent in events of earlier versions. */
             plan?: components["schemas"]["TapeCell"][];
@@ -4544,8 +5615,12 @@ export interface components {
             seed?: number | null;
         };
         TapePlannedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["TapePlannedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "tape_planned";
         } & {
             /**
@@ -4557,25 +5632,57 @@ export interface components {
         /** @enum {string} */
         TapeState: "idle" | "running" | "paused";
         Task: {
+            /** @description The id of the conversation, to continue it. */
             conversationId?: components["schemas"]["RoomId"] | null;
             /** @description The format of the stream. */
             dialect?: components["schemas"]["Dialect"];
-            /** @example !count 20 100 */
+            /**
+             * @description The message.
+             * @example !count 20 100
+             */
             message: string;
             /** @description What happens to the run when the client disconnects. */
             on_disconnect?: components["schemas"]["OnDisconnect"];
+            /** @description What happens to a message while agents answer. */
             when_busy?: components["schemas"]["WhenBusy"] | null;
+        };
+        TextMcpContent: {
+            /** @description The text. */
+            text: string;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "text";
+        };
+        TextPart: {
+            /** @description The item of the answer that the text belongs to; `null` if the provider has none. */
+            item?: string | null;
+            /** @description The text. */
+            text: string;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "text";
         };
         /** @enum {string} */
         Thinking: "off" | "low" | "medium" | "high";
         ThinkingDeltaData: {
+            /** @description The text to append. */
             delta: string;
+            /** @description The item of the answer that the text belongs to; `null` if the provider has none. */
             item?: string | null;
+            /** @description The id of the answer's message. */
             stream_id: components["schemas"]["MessageId"];
         };
         ThinkingDeltaEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ThinkingDeltaData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "thinking_delta";
         } & {
             /**
@@ -4583,6 +5690,17 @@ export interface components {
              * @enum {string}
              */
             type: "thinking_delta";
+        };
+        ThinkingPart: {
+            /** @description The item of the answer that the text belongs to; `null` if the provider has none. */
+            item?: string | null;
+            /** @description The text. */
+            text: string;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "thinking";
         };
         ThreadContent: {
             /** @description The text of the message. */
@@ -4613,16 +5731,20 @@ export interface components {
             thread_id: components["schemas"]["RoomId"];
         };
         Ticket: {
+            /** @description When it expires; `null` if it does not. */
             expires_at: components["schemas"]["Timestamp"];
             /** @description For `?ticket=`. It is not shown again. */
             ticket: string;
         };
         /** @description Times are milliseconds since the run was queued. */
         Timeline: {
+            /** @description When it ended; `null` before that. */
             ended_at?: components["schemas"]["Timestamp"] | null;
+            /** @description The id of the run; `null` if it belongs to none. */
             run_id: components["schemas"]["RunId"];
             /** @description Sorted by start. Tool spans may overlap; model spans never overlap with anything. */
             spans: components["schemas"]["Span"][];
+            /** @description When it started; `null` before that. */
             started_at?: components["schemas"]["Timestamp"] | null;
         };
         /**
@@ -4631,16 +5753,25 @@ export interface components {
          */
         Timestamp: string;
         Token: {
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description The id of the token that created it, if one did. */
             created_with?: components["schemas"]["TokenId"] | null;
             /** @description Whether this request was authenticated with it. */
             current: boolean;
+            /** @description When it expires; `null` if it does not. */
             expires_at?: components["schemas"]["Timestamp"] | null;
+            /** @description The id. */
             id: components["schemas"]["TokenId"];
+            /** @description When it was last used; `null` if it was not. */
             last_used_at?: components["schemas"]["Timestamp"] | null;
+            /** @description The name. */
             name: string;
+            /** @description When it was revoked; `null` if it is valid. */
             revoked_at?: components["schemas"]["Timestamp"] | null;
+            /** @description What a token may do. */
             scopes: components["schemas"]["Scope"][];
+            /** @description The user. */
             user: string;
             /** @description The workspace in which it acts, and the user as whom. */
             workspace: components["schemas"]["Owner"];
@@ -4648,14 +5779,21 @@ export interface components {
         /** Format: uuid */
         TokenId: string;
         TokenList: {
+            /** @description Send it as `after` to get the next page; `null` on the last page. */
+            next?: string | null;
+            /** @description The tokens. */
             tokens: components["schemas"]["Token"][];
         };
         ToolCall: {
+            /** @description The input. */
             input: unknown;
+            /** @description The name. */
             name: string;
             /** @description Output while the tool ran. */
             output?: string;
+            /** @description The result. */
             result?: components["schemas"]["ToolOutcome"] | null;
+            /** @description The id of the tool call. */
             tool_use_id: string;
         };
         /**
@@ -4664,17 +5802,26 @@ export interface components {
          */
         ToolCalling: "native" | "xml";
         ToolOutcome: {
+            /** @description The content. */
             content: unknown;
+            /** @description Whether it failed. */
             is_error: boolean;
         };
         ToolOutputDeltaData: {
+            /** @description The text to append. */
             delta: string;
+            /** @description The id of the answer's message. */
             stream_id: components["schemas"]["MessageId"];
+            /** @description The id of the tool call. */
             tool_use_id: string;
         };
         ToolOutputDeltaEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ToolOutputDeltaData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "tool_output_delta";
         } & {
             /**
@@ -4683,27 +5830,61 @@ export interface components {
              */
             type: "tool_output_delta";
         };
+        ToolPart: {
+            /** @description The input. */
+            input: unknown;
+            /** @description The name. */
+            name: string;
+            /** @description Output while the tool ran. */
+            output?: string;
+            /** @description The result. */
+            result?: components["schemas"]["ToolOutcome"] | null;
+            /** @description The id of the tool call. */
+            tool_use_id: string;
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "tool";
+        };
         /**
          * @description Which tool calls are allowed, need approval, or are denied. Patterns are tool names with `*`; the first list that
          *     matches wins, in the order deny, ask, allow. A tool that matches no list needs approval.
          */
         ToolPolicy: {
-            /** @default [] */
+            /**
+             * @description Patterns of tools that run without asking.
+             * @default []
+             */
             allow: string[];
-            /** @default [] */
+            /**
+             * @description Patterns of tools that wait for a person.
+             * @default []
+             */
             ask: string[];
-            /** @default [] */
+            /**
+             * @description Patterns of tools that are never run.
+             * @default []
+             */
             deny: string[];
         };
         ToolResultData: {
+            /** @description The content. */
             content: unknown;
+            /** @description Whether it failed. */
             is_error: boolean;
+            /** @description The id of the answer's message. */
             stream_id: components["schemas"]["MessageId"];
+            /** @description The id of the tool call. */
             tool_use_id: string;
         };
         ToolResultEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ToolResultData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "tool_result";
         } & {
             /**
@@ -4713,14 +5894,22 @@ export interface components {
             type: "tool_result";
         };
         ToolUseData: {
+            /** @description The input. */
             input: unknown;
+            /** @description The name. */
             name: string;
+            /** @description The id of the answer's message. */
             stream_id: components["schemas"]["MessageId"];
+            /** @description The id of the tool call. */
             tool_use_id: string;
         };
         ToolUseEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["ToolUseData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "tool_use";
         } & {
             /**
@@ -4736,8 +5925,11 @@ export interface components {
         ToolVerdict: "allow" | "ask" | "deny";
         /** @description A room in which a skill is trained. */
         TrainingRoom: {
+            /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description The id of the room; `null` if there is none. */
             room_id: components["schemas"]["RoomId"];
         };
         TrainingView: {
@@ -4748,6 +5940,7 @@ export interface components {
             experience?: number | null;
             /** @description Newest first, without their bodies. */
             proposals: components["schemas"]["Proposal"][];
+            /** @description The rooms. */
             rooms: components["schemas"]["TrainingRoom"][];
             /** @description Newest first. */
             rounds: components["schemas"]["Round"][];
@@ -4761,11 +5954,63 @@ export interface components {
          * @enum {string}
          */
         TurnOrder: "in_order" | "everyone" | "concurrent" | "mention_only" | "round_robin" | "moderator" | "debate";
+        UnsubscribeAgentsSocketRequest: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "unsubscribe_agents";
+        };
+        UnsubscribeSocketRequest: {
+            /** @description The room. */
+            room: components["schemas"]["RoomId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "unsubscribe";
+        };
+        UnsubscribedAgentsSocketMessage: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "unsubscribed_agents";
+        };
+        UnsubscribedSocketMessage: {
+            /** @description The room. */
+            room: components["schemas"]["RoomId"];
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "unsubscribed";
+        };
+        UnwatchRoomsSocketRequest: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "unwatch_rooms";
+        };
+        UnwatchedRoomsSocketMessage: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "unwatched_rooms";
+        };
         Upload: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The size in bytes.
+             */
             bytes: number;
+            /** @description The id. */
             id: components["schemas"]["UploadId"];
+            /** @description The media type, such as `image/png`. */
             media_type: string;
+            /** @description The name. */
             name: components["schemas"]["Name"];
             /**
              * @description The `url` for a message's attachment.
@@ -4776,17 +6021,25 @@ export interface components {
         /** Format: uuid */
         UploadId: string;
         UploadList: {
+            /** @description Send it to get the next page; `null` on the last page. */
             next?: components["schemas"]["UploadId"] | null;
+            /** @description The files. */
             uploads: components["schemas"]["Upload"][];
+        };
+        UploadedFiles: {
+            /** @description The files. Parts may also have another name. */
+            file: string[];
         };
         Usage: {
             /**
              * Format: int64
+             * @description Input tokens that were read from the provider's cache.
              * @default 0
              */
             cache_read_tokens: number;
             /**
              * Format: int64
+             * @description Input tokens that were written to the provider's cache.
              * @default 0
              */
             cache_write_tokens: number;
@@ -4798,21 +6051,27 @@ export interface components {
             input_tokens: number;
             /**
              * Format: int64
+             * @description Tokens that the model wrote.
              * @default 0
              */
             output_tokens: number;
         };
         UsageReport: {
+            /** @description The length of a bucket. */
             bucket: components["schemas"]["Bucket"];
+            /** @description The start of the range. */
             from: components["schemas"]["Timestamp"];
             /** @description The number of agents, models or rooms that are only in the total. */
             left_out: number;
             /** @description Largest first. */
             series: components["schemas"]["Series"][];
+            /** @description The end of the range. */
             to: components["schemas"]["Timestamp"];
+            /** @description The sum. */
             total: components["schemas"]["Figures"];
         };
         UsageReportedData: {
+            /** @description In US dollars; `null` if the price is not known. */
             cost?: components["schemas"]["Cost"] | null;
             /**
              * Format: int64
@@ -4824,12 +6083,18 @@ export interface components {
              *     too low.
              */
             is_estimated?: boolean;
+            /** @description The model; `null` for the provider's default. */
             model?: string | null;
+            /** @description Tokens that were used. */
             usage: components["schemas"]["Usage"];
         };
         UsageReportedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
             data: components["schemas"]["UsageReportedData"];
-            /** @enum {string} */
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
             type: "usage";
         } & {
             /**
@@ -4846,13 +6111,20 @@ export interface components {
         /** @enum {string} */
         Verdict: "ok" | "warn" | "fail";
         VersionList: {
+            /** @description The versions, newest first. */
             versions: components["schemas"]["VersionSummary"][];
         };
         VersionSummary: {
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description A name for the version. */
             label?: string | null;
+            /** @description Why it was changed. */
             note?: string | null;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The version.
+             */
             version: number;
         };
         VersionView: {
@@ -4861,20 +6133,38 @@ export interface components {
              * @description The version it is compared with.
              */
             against?: number | null;
+            /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
             /** @description Unified diff of the whole `SKILL.md`, and a line for each file that differs. */
             diff: string;
+            /** @description The files besides `SKILL.md`. */
             files: components["schemas"]["FileEntry"][];
+            /** @description Why it was changed. */
             note?: string | null;
+            /** @description The skill. */
             skill: components["schemas"]["SkillSpec"];
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description The version.
+             */
             version: number;
+        };
+        /** @description Get the list of rooms, and then its changes. */
+        WatchRoomsSocketRequest: {
+            /**
+             * @description Which kind it is. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            type: "watch_rooms";
         };
         /** @enum {string} */
         WhenBusy: "enqueue" | "interrupt" | "reject" | "steer";
         /** @description What one workspace has on this server. */
         WorkspaceUse: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The rooms.
+             */
             rooms: number;
             /**
              * Format: int64
@@ -4883,8 +6173,12 @@ export interface components {
             stored_bytes: number;
             /** @description Event streams and WebSockets that are open on this server. */
             streams: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many runs wait or execute.
+             */
             unfinished_runs: number;
+            /** @description The workspace. */
             workspace: string;
         };
     };
@@ -4912,11 +6206,9 @@ export interface operations {
     aliases_stop_agent_run: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the agent run. */
                 id: components["schemas"]["RunId"];
             };
             cookie?: never;
@@ -4926,6 +6218,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4962,6 +6256,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4975,8 +6270,12 @@ export interface operations {
     aliases_stream_agent_run: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `id` of the last frame that the client has: the stream continues after it. */
+                "Last-Event-ID"?: string;
+            };
             path: {
+                /** @description The id of the agent run. */
                 id: components["schemas"]["RunId"];
             };
             cookie?: never;
@@ -4986,6 +6285,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4995,9 +6296,20 @@ export interface operations {
             /** @description The run has ended and the client has its last event */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description A valid token is required */
             401: {
@@ -5029,6 +6341,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5041,7 +6354,12 @@ export interface operations {
     };
     agents_list: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Maximum number of entries. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                after?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5051,10 +6369,23 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["AgentList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -5078,6 +6409,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5107,6 +6439,10 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The path of what was created */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5140,6 +6476,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -5161,6 +6506,8 @@ export interface operations {
             /** @description The agent names an unknown skill or MCP server */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5170,6 +6517,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5185,6 +6533,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -5194,6 +6543,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5230,6 +6583,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5254,6 +6608,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -5263,6 +6618,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -5303,9 +6660,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5324,19 +6691,22 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": unknown;
+                "application/json": components["schemas"]["AgentSpecPatch"];
             };
         };
         responses: {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5379,6 +6749,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -5400,6 +6779,8 @@ export interface operations {
             /** @description The agent names an unknown skill or MCP server */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5409,6 +6790,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5429,6 +6811,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -5438,6 +6821,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5483,6 +6870,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5495,9 +6883,15 @@ export interface operations {
     };
     memories_list: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Maximum number of entries. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                after?: string;
+            };
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -5507,10 +6901,23 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["MemoryList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -5543,6 +6950,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5561,7 +6969,9 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
+                /** @description The id of the memory_id. */
                 memory_id: components["schemas"]["MemoryId"];
             };
             cookie?: never;
@@ -5571,72 +6981,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description A valid token is required */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nothing with this id exists */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; wait for the time in Retry-After */
-            429: {
-                headers: {
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            default: components["responses"]["Problem"];
-        };
-    };
-    memories_change: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
-            path: {
-                id: components["schemas"]["AgentId"];
-                memory_id: components["schemas"]["MemoryId"];
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["MemoryPatch"];
-            };
-        };
-        responses: {
-            /** @description Success */
-            204: {
-                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -5677,6 +7023,104 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    memories_change: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The id of the agent. */
+                id: components["schemas"]["AgentId"];
+                /** @description The id of the memory_id. */
+                memory_id: components["schemas"]["MemoryId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemoryPatch"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -5695,9 +7139,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5718,6 +7172,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -5727,6 +7182,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5772,6 +7231,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5801,6 +7261,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5837,6 +7301,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5852,6 +7317,7 @@ export interface operations {
             query?: {
                 /** @description The `next` of the previous page. */
                 before?: string;
+                /** @description The limit. */
                 limit?: number;
                 /** @description Only this action, such as `sign_in`, `refuse` or `delete`. */
                 action?: string;
@@ -5871,6 +7337,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5907,6 +7377,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5929,6 +7400,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5956,6 +7431,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5968,7 +7444,12 @@ export interface operations {
     };
     usage_list: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Maximum number of entries. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                after?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5978,10 +7459,23 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["BudgetList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -6005,6 +7499,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6034,6 +7529,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6067,6 +7564,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -6088,6 +7594,8 @@ export interface operations {
             /** @description There are too many budgets */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6097,6 +7605,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6115,6 +7624,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the budget. */
                 id: components["schemas"]["BudgetId"];
             };
             cookie?: never;
@@ -6124,9 +7634,20 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description A valid token is required */
             401: {
@@ -6155,9 +7676,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6180,6 +7711,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6207,6 +7742,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6236,6 +7772,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6269,6 +7807,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -6287,9 +7834,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6305,6 +7862,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the session. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -6314,6 +7872,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6350,6 +7912,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6368,6 +7931,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the session. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -6377,10 +7941,21 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["AliasSuccess"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -6410,9 +7985,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6426,11 +8011,9 @@ export interface operations {
     aliases_cancel_chat_session: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the session. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -6440,6 +8023,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6476,6 +8061,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6491,6 +8077,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the session. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -6500,6 +8087,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6536,6 +8127,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6554,6 +8146,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the session. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -6567,6 +8160,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6576,6 +8171,8 @@ export interface operations {
             /** @description The run has ended and the client has its last event */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6616,6 +8213,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -6634,9 +8240,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6650,12 +8266,11 @@ export interface operations {
     aliases_cancel_chat_message: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the session. */
                 id: components["schemas"]["RoomId"];
+                /** @description The id of the stream. */
                 stream: components["schemas"]["RunId"];
             };
             cookie?: never;
@@ -6665,6 +8280,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6701,6 +8318,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6723,6 +8341,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6750,6 +8372,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6763,9 +8386,11 @@ export interface operations {
     execute_get: {
         parameters: {
             query: {
+                /** @description The message. */
                 message: string;
                 /** @description The room to continue in; a new room by default. */
                 conversationId?: components["schemas"]["RoomId"];
+                /** @description What happens to a message while agents answer. */
                 when_busy?: components["schemas"]["WhenBusy"];
                 /** @description What happens to the run when the client disconnects. */
                 on_disconnect?: components["schemas"]["OnDisconnect"];
@@ -6774,8 +8399,12 @@ export interface operations {
                 /** @description A ticket, for clients that cannot send a header. It was checked before the handler. */
                 ticket?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The `id` of the last frame that the client has: the stream continues after it. */
+                "Last-Event-ID"?: string;
+            };
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -6785,6 +8414,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6794,6 +8425,8 @@ export interface operations {
             /** @description The run has ended and the client has its last event */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6837,6 +8470,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6858,6 +8492,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -6871,6 +8506,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6880,6 +8517,8 @@ export interface operations {
             /** @description The run has ended and the client has its last event */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6913,6 +8552,15 @@ export interface operations {
             };
             /** @description Nothing with this id exists */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6938,9 +8586,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6953,7 +8611,12 @@ export interface operations {
     };
     "mcp-servers_list": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Maximum number of entries. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                after?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6963,10 +8626,23 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["McpServerList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -6990,6 +8666,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7019,6 +8696,10 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The path of what was created */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7055,6 +8736,8 @@ export interface operations {
             /** @description A server with this name already exists */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7082,6 +8765,8 @@ export interface operations {
             /** @description The settings are not valid */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7091,6 +8776,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7113,6 +8799,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7140,6 +8830,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7172,6 +8863,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7205,6 +8898,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -7223,9 +8925,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7241,6 +8953,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the MCP server. */
                 name: string;
             };
             cookie?: never;
@@ -7250,6 +8963,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7286,6 +9003,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7304,6 +9022,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the MCP server. */
                 name: string;
             };
             cookie?: never;
@@ -7313,9 +9032,20 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description A valid token is required */
             401: {
@@ -7347,6 +9077,8 @@ export interface operations {
             /** @description The server is defined in the operator's file; remove it there */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7356,6 +9088,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7374,6 +9107,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the MCP server. */
                 name: string;
             };
             cookie?: never;
@@ -7387,6 +9121,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7432,6 +9168,8 @@ export interface operations {
             /** @description The server is defined in the operator's file; change it there */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7459,6 +9197,8 @@ export interface operations {
             /** @description The settings are not valid */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7468,6 +9208,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7481,11 +9222,9 @@ export interface operations {
     "mcp-servers_call": {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The name of the MCP server. */
                 name: string;
             };
             cookie?: never;
@@ -7499,6 +9238,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7559,9 +9300,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7572,6 +9323,8 @@ export interface operations {
             /** @description The server failed; see `failure` */
             502: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7586,6 +9339,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the MCP server. */
                 name: string;
             };
             cookie?: never;
@@ -7595,6 +9349,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7631,6 +9389,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7646,6 +9405,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the MCP server. */
                 name: string;
             };
             cookie?: never;
@@ -7655,6 +9415,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7691,6 +9455,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7704,11 +9469,9 @@ export interface operations {
     "mcp-servers_test": {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The name of the MCP server. */
                 name: string;
             };
             cookie?: never;
@@ -7718,6 +9481,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7754,6 +9519,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7769,6 +9535,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the MCP server. */
                 name: string;
             };
             cookie?: never;
@@ -7778,6 +9545,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7814,6 +9585,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7824,6 +9596,8 @@ export interface operations {
             /** @description The server failed; see `failure` */
             502: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7835,7 +9609,12 @@ export interface operations {
     };
     projects_list: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Maximum number of entries. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                after?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7845,10 +9624,23 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ProjectList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -7872,6 +9664,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7901,6 +9694,10 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The path of what was created */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7934,6 +9731,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -7955,6 +9761,8 @@ export interface operations {
             /** @description No sandbox works, the folder is unsuitable, or there are too many projects */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7964,6 +9772,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7979,6 +9788,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
@@ -7988,6 +9798,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8024,6 +9838,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8048,6 +9863,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
@@ -8057,6 +9873,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8097,9 +9915,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8118,6 +9946,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
@@ -8131,6 +9960,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8173,6 +10004,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -8191,9 +10031,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8204,7 +10054,7 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    project_files_list: {
+    "project-files_list": {
         parameters: {
             query?: {
                 /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
@@ -8212,6 +10062,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
@@ -8221,6 +10072,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8266,6 +10121,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8276,7 +10132,7 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    project_files_upload: {
+    "project-files_upload": {
         parameters: {
             query?: {
                 /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
@@ -8284,19 +10140,22 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "multipart/form-data": number[];
+                "multipart/form-data": components["schemas"]["UploadedFiles"];
             };
         };
         responses: {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8342,6 +10201,8 @@ export interface operations {
             /** @description A folder is at the path of a file */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8360,6 +10221,8 @@ export interface operations {
             /** @description The body is not multipart/form-data */
             415: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8369,6 +10232,8 @@ export interface operations {
             /** @description A link or a file is in the way */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8378,6 +10243,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8388,6 +10254,8 @@ export interface operations {
             /** @description The project or the disk is full */
             507: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8397,7 +10265,7 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    project_files_delete: {
+    "project-files_delete": {
         parameters: {
             query: {
                 /** @description A path in the project, such as `src/main.py`. */
@@ -8405,6 +10273,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
@@ -8414,6 +10283,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8457,6 +10328,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8467,7 +10339,7 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    project_files_archive: {
+    "project-files_archive": {
         parameters: {
             query?: {
                 /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
@@ -8475,6 +10347,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
@@ -8484,10 +10357,12 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/zip": number[];
+                    "application/zip": string;
                 };
             };
             /** @description The request is not valid; `detail` says why */
@@ -8529,6 +10404,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8539,16 +10415,20 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    project_files_read: {
+    "project-files_read": {
         parameters: {
             query: {
                 /** @description A path in the project, such as `src/main.py`. */
                 path: string;
-                /** @description The first and the last byte, such as `0-1023`, as in the header `Range: bytes=0-1023`. */
+                /**
+                 * @description The first and the last byte, such as `0-1023`, as in the header `Range: bytes=0-1023`.
+                 * @example 0-1023
+                 */
                 range?: string;
             };
             header?: never;
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
@@ -8558,19 +10438,23 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": number[];
+                    "application/octet-stream": string;
                 };
             };
             /** @description A part of the file */
             206: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": number[];
+                    "application/octet-stream": string;
                 };
             };
             /** @description The request is not valid; `detail` says why */
@@ -8612,6 +10496,8 @@ export interface operations {
             /** @description The file does not have this part */
             416: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8621,6 +10507,8 @@ export interface operations {
             /** @description The path is not a file, or leads through a link */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8630,6 +10518,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8640,7 +10529,7 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    project_files_write: {
+    "project-files_write": {
         parameters: {
             query: {
                 /** @description A path in the project, such as `src/main.py`. */
@@ -8648,19 +10537,22 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/octet-stream": number[];
+                "application/octet-stream": string;
             };
         };
         responses: {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8715,6 +10607,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8725,6 +10618,8 @@ export interface operations {
             /** @description The project or the disk is full */
             507: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8734,11 +10629,12 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    project_files_rename: {
+    "project-files_rename": {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
             };
             cookie?: never;
@@ -8752,6 +10648,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8795,6 +10693,8 @@ export interface operations {
             /** @description Something is at the new path */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8819,9 +10719,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8844,6 +10754,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8871,6 +10785,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8884,8 +10799,10 @@ export interface operations {
     rooms_list: {
         parameters: {
             query?: {
-                /** @description Maximum number of entries, newest first. */
+                /** @description Maximum number of rooms. */
                 limit?: number;
+                /** @description The `next` of the previous page. */
+                before?: string;
             };
             header?: never;
             path?: never;
@@ -8896,6 +10813,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8932,6 +10853,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -8961,6 +10883,10 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The path of what was created */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8994,6 +10920,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -9012,9 +10947,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9030,6 +10975,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9039,6 +10985,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9075,6 +11025,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9099,6 +11050,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9108,6 +11060,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -9148,9 +11102,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9169,6 +11133,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9182,6 +11147,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9224,6 +11191,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -9242,9 +11218,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9258,11 +11244,9 @@ export interface operations {
     rooms_cancel: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9272,6 +11256,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9308,6 +11294,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9331,8 +11318,12 @@ export interface operations {
                 /** @description Adds the provider's original data to each event of a page. */
                 raw?: boolean;
             };
-            header?: never;
+            header?: {
+                /** @description The `id` of the last frame that the client has: the stream continues after it. */
+                "Last-Event-ID"?: string;
+            };
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9342,6 +11333,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9388,6 +11383,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9403,6 +11399,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9412,6 +11409,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9448,6 +11449,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9461,11 +11463,9 @@ export interface operations {
     rooms_trust_mcp: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9479,6 +11479,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9524,6 +11526,8 @@ export interface operations {
             /** @description The file has changed */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9551,6 +11555,8 @@ export interface operations {
             /** @description There is no file to trust */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9560,6 +11566,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9573,11 +11580,9 @@ export interface operations {
     rooms_distrust_mcp: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9587,6 +11592,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -9621,6 +11628,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9634,15 +11642,21 @@ export interface operations {
     messages_history: {
         parameters: {
             query?: {
-                /** @description Only messages that start after this seq. */
-                since?: number;
+                /**
+                 * @description Only messages that start after this position: `17`, or `7c9e6f2a-17` with the epoch. The page then begins with the
+                 *     oldest of them: send the last `seq` as `since` again while `has_more` is true. A position beyond the head, or of
+                 *     another epoch, returns `position_reset`. Together with `before` the page has the newest of the range.
+                 * @example 0
+                 */
+                since?: string;
                 /** @description Only messages that start before this seq, for paging backwards. */
                 before?: number;
-                /** @description Maximum number of messages; the newest are returned. */
+                /** @description Maximum number of messages: with `since` the oldest of the range, otherwise the newest. */
                 limit?: number;
             };
             header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9652,6 +11666,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9697,6 +11715,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9715,6 +11734,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9728,6 +11748,8 @@ export interface operations {
             /** @description Success */
             202: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9770,6 +11792,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -9788,9 +11819,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9806,6 +11847,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9815,6 +11857,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9851,6 +11897,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9864,14 +11911,14 @@ export interface operations {
     rooms_forget: {
         parameters: {
             query: {
+                /** @description The name of the tool. */
                 tool: string;
             };
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
+                /** @description The id of the agent. */
                 agent: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -9881,6 +11928,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -9924,6 +11973,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -9942,6 +11992,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -9955,6 +12006,8 @@ export interface operations {
             /** @description Success */
             202: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9997,6 +12050,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -10015,9 +12077,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10033,6 +12105,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -10042,6 +12115,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10078,6 +12155,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10091,11 +12169,9 @@ export interface operations {
     tape_insert: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -10109,6 +12185,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10169,9 +12247,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10185,11 +12273,9 @@ export interface operations {
     tape_pause: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -10199,6 +12285,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10235,6 +12323,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10248,11 +12337,9 @@ export interface operations {
     tape_reorder: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -10266,6 +12353,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10326,9 +12415,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10342,11 +12441,9 @@ export interface operations {
     tape_resume: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -10356,6 +12453,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10392,6 +12491,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10405,11 +12505,9 @@ export interface operations {
     tape_skip: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -10423,6 +12521,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10483,9 +12583,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10499,11 +12609,9 @@ export interface operations {
     tape_step: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the room. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -10513,6 +12621,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10549,6 +12659,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10566,10 +12677,13 @@ export interface operations {
                 room?: components["schemas"]["RoomId"];
                 /** @description Also as `agent_id`. */
                 agent?: components["schemas"]["AgentId"];
+                /** @description Only runs that answer this message. */
                 message_id?: components["schemas"]["MessageId"];
+                /** @description Only runs with this status. */
                 status?: components["schemas"]["RunStatus"];
                 /** @description The `next` of the previous page. */
                 before?: string;
+                /** @description Maximum number of runs. */
                 limit?: number;
                 /** @description The runs of all workspaces; for the operator. */
                 all?: boolean;
@@ -10583,6 +12697,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10619,6 +12737,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10634,6 +12753,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the run. */
                 id: components["schemas"]["RunId"];
             };
             cookie?: never;
@@ -10643,6 +12763,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10679,6 +12803,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10692,12 +12817,11 @@ export interface operations {
     runs_approve: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the run. */
                 id: components["schemas"]["RunId"];
+                /** @description The id of the approval. */
                 approval: components["schemas"]["ApprovalId"];
             };
             cookie?: never;
@@ -10711,6 +12835,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -10772,6 +12898,8 @@ export interface operations {
             /** @description A denial or the answer to a question cannot be remembered */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10781,6 +12909,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10794,11 +12923,9 @@ export interface operations {
     runs_cancel: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The id of the run. */
                 id: components["schemas"]["RunId"];
             };
             cookie?: never;
@@ -10808,6 +12935,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10844,6 +12973,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10859,6 +12989,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the run. */
                 id: components["schemas"]["RunId"];
             };
             cookie?: never;
@@ -10868,6 +12999,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10904,6 +13039,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10920,8 +13056,12 @@ export interface operations {
                 /** @description Another format than the journal's events: `deltas` or `messages`, as of `/api/execute/agent/{id}`. */
                 dialect?: components["schemas"]["Dialect"];
             };
-            header?: never;
+            header?: {
+                /** @description The `id` of the last frame that the client has: the stream continues after it. */
+                "Last-Event-ID"?: string;
+            };
             path: {
+                /** @description The id of the run. */
                 id: components["schemas"]["RunId"];
             };
             cookie?: never;
@@ -10931,6 +13071,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10940,6 +13082,8 @@ export interface operations {
             /** @description The run has ended and the client has its last event */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -10983,6 +13127,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -10998,6 +13143,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the run. */
                 id: components["schemas"]["RunId"];
             };
             cookie?: never;
@@ -11007,6 +13153,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11043,6 +13193,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11065,6 +13216,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11083,6 +13238,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11110,6 +13266,8 @@ export interface operations {
             204: {
                 headers: {
                     "Set-Cookie"?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -11126,6 +13284,8 @@ export interface operations {
             /** @description The token or the code is not valid */
             401: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11162,6 +13322,8 @@ export interface operations {
             /** @description The body has neither a token nor a code, or both */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11171,6 +13333,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11193,6 +13356,8 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -11209,6 +13374,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11222,10 +13388,7 @@ export interface operations {
     session_create_link: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -11234,6 +13397,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11261,6 +13426,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11273,7 +13439,12 @@ export interface operations {
     };
     skills_list: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Maximum number of entries. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                after?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -11283,10 +13454,23 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SkillList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -11310,6 +13494,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11339,6 +13524,10 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The path of what was created */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11372,6 +13561,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -11393,6 +13591,8 @@ export interface operations {
             /** @description The skill breaks a rule; see `findings` */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11402,6 +13602,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11431,6 +13632,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11464,6 +13667,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -11482,9 +13694,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11512,13 +13734,17 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/zip": number[];
+                "application/zip": string;
             };
         };
         responses: {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The path of what was created */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11555,6 +13781,8 @@ export interface operations {
             /** @description A skill with this name already exists */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11573,6 +13801,8 @@ export interface operations {
             /** @description It is not a skill, or leaves its folder, or is too large */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11582,6 +13812,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11597,6 +13828,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -11606,6 +13838,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11642,6 +13878,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11660,6 +13897,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -11669,9 +13907,20 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description A valid token is required */
             401: {
@@ -11700,9 +13949,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11726,19 +13985,22 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": unknown;
+                "application/json": components["schemas"]["SkillSpecPatch"];
             };
         };
         responses: {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11784,6 +14046,8 @@ export interface operations {
             /** @description There is a newer version than `base` */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11811,6 +14075,8 @@ export interface operations {
             /** @description The skill breaks a rule; see `findings` */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11820,6 +14086,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11833,11 +14100,9 @@ export interface operations {
     skills_accept_import: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -11851,6 +14116,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11896,6 +14163,8 @@ export interface operations {
             /** @description There is a newer version; review that one */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11920,9 +14189,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -11941,6 +14220,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -11950,6 +14230,8 @@ export interface operations {
             /** @description The archive */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11995,6 +14277,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12013,7 +14296,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the skill. */
                 name: string;
+                /** @description The path of the file; slashes are encoded as `%2F`. */
                 path: string;
             };
             cookie?: never;
@@ -12023,6 +14308,8 @@ export interface operations {
             /** @description The file */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12068,6 +14355,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12081,6 +14369,7 @@ export interface operations {
     skills_write: {
         parameters: {
             query?: {
+                /** @description Whether the file can be executed. */
                 executable?: boolean;
                 /** @description The version that the change is based on; 409 if there is a newer one. */
                 base?: number;
@@ -12092,20 +14381,24 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
+                /** @description The path of the file; slashes are encoded as `%2F`. */
                 path: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/octet-stream": number[];
+                "application/octet-stream": string;
             };
         };
         responses: {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12148,6 +14441,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -12160,6 +14462,8 @@ export interface operations {
             /** @description The path leaves the skill's folder, or the skill is too large */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12169,6 +14473,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12192,7 +14497,9 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
+                /** @description The path of the file; slashes are encoded as `%2F`. */
                 path: string;
             };
             cookie?: never;
@@ -12202,6 +14509,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12244,9 +14553,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12262,6 +14581,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -12271,6 +14591,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12307,6 +14631,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12325,6 +14650,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -12338,6 +14664,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12380,6 +14708,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -12398,9 +14735,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12419,6 +14766,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -12432,6 +14780,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12474,6 +14824,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -12495,6 +14854,8 @@ export interface operations {
             /** @description The answer has no proposal, or the proposal breaks a rule */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12504,6 +14865,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12519,7 +14881,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the skill. */
                 name: string;
+                /** @description The id of the proposal. */
                 id: components["schemas"]["ProposalId"];
             };
             cookie?: never;
@@ -12529,6 +14893,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12565,6 +14933,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12583,7 +14952,9 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
+                /** @description The id of the proposal. */
                 id: components["schemas"]["ProposalId"];
             };
             cookie?: never;
@@ -12593,10 +14964,21 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Proposal"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -12629,6 +15011,8 @@ export interface operations {
             /** @description The proposal was already decided, or the skill has changed */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12638,6 +15022,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12656,7 +15041,9 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
+                /** @description The id of the proposal. */
                 id: components["schemas"]["ProposalId"];
             };
             cookie?: never;
@@ -12670,6 +15057,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12715,6 +15104,8 @@ export interface operations {
             /** @description The proposal was already decided */
             409: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12739,9 +15130,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12760,6 +15161,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -12773,6 +15175,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12815,6 +15219,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -12836,6 +15249,8 @@ export interface operations {
             /** @description The message is not an answer in a training room of this skill */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12845,6 +15260,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12860,6 +15276,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The name of the skill. */
                 name: string;
             };
             cookie?: never;
@@ -12869,6 +15286,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12905,6 +15326,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12923,7 +15345,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description The name of the skill. */
                 name: string;
+                /** @description The number of the version. */
                 version: number;
             };
             cookie?: never;
@@ -12933,6 +15357,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12978,6 +15406,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -12996,7 +15425,9 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The name of the skill. */
                 name: string;
+                /** @description The number of the version. */
                 version: number;
             };
             cookie?: never;
@@ -13006,10 +15437,21 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -13039,9 +15481,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13071,6 +15523,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13107,6 +15563,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13136,6 +15593,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13169,6 +15628,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -13187,9 +15655,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13205,6 +15683,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -13214,6 +15693,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13250,6 +15733,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13268,6 +15752,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -13281,6 +15766,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13323,6 +15810,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -13341,9 +15837,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13362,6 +15868,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the agent. */
                 id: components["schemas"]["AgentId"];
             };
             cookie?: never;
@@ -13371,9 +15878,20 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description A valid token is required */
             401: {
@@ -13402,9 +15920,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13434,6 +15962,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13470,6 +16002,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13499,6 +16032,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13532,6 +16067,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -13550,9 +16094,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13568,6 +16122,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the skill. */
                 id: string;
             };
             cookie?: never;
@@ -13577,6 +16132,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13613,6 +16172,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13631,6 +16191,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the skill. */
                 id: string;
             };
             cookie?: never;
@@ -13644,6 +16205,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13686,6 +16249,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -13704,9 +16276,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13725,6 +16307,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the skill. */
                 id: string;
             };
             cookie?: never;
@@ -13734,9 +16317,20 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description A valid token is required */
             401: {
@@ -13765,9 +16359,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13797,6 +16401,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13830,6 +16436,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -13848,9 +16463,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13869,6 +16494,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the thread. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -13882,6 +16508,8 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13924,6 +16552,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -13942,9 +16579,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -13960,6 +16607,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the thread. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -13969,6 +16617,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14005,6 +16657,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14023,6 +16676,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the thread. */
                 id: components["schemas"]["RoomId"];
             };
             cookie?: never;
@@ -14036,6 +16690,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14078,6 +16734,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -14096,9 +16761,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14112,10 +16787,7 @@ export interface operations {
     session_create: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Makes the request safe to retry: the same key and request give the same result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -14124,6 +16796,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14151,6 +16825,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14166,6 +16841,10 @@ export interface operations {
             query?: {
                 /** @description The tokens of all workspaces, revoked and expired ones too. Only for the operator. */
                 all?: boolean;
+                /** @description Maximum number of tokens. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -14176,6 +16855,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14212,6 +16895,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14241,6 +16925,8 @@ export interface operations {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14274,6 +16960,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -14295,6 +16990,8 @@ export interface operations {
             /** @description There are too many tokens, or the scopes are more than yours */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14304,6 +17001,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14322,6 +17020,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the token. */
                 id: components["schemas"]["TokenId"];
             };
             cookie?: never;
@@ -14331,9 +17030,20 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description A valid token is required */
             401: {
@@ -14362,9 +17072,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14380,6 +17100,7 @@ export interface operations {
             query?: {
                 /** @description The `next` of the previous page. */
                 before?: components["schemas"]["UploadId"];
+                /** @description Maximum number of files. */
                 limit?: number;
             };
             header?: never;
@@ -14391,6 +17112,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14427,6 +17152,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14452,13 +17178,17 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/octet-stream": number[];
+                "application/octet-stream": string;
             };
         };
         responses: {
             /** @description Success */
             201: {
                 headers: {
+                    /** @description The path of what was created */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14492,6 +17222,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The body is too large */
             413: {
                 headers: {
@@ -14504,6 +17243,8 @@ export interface operations {
             /** @description There are too many uploads */
             422: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14513,6 +17254,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14528,6 +17270,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the upload. */
                 id: components["schemas"]["UploadId"];
             };
             cookie?: never;
@@ -14537,10 +17280,23 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": number[];
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The range of bytes that `Range` asks for */
+            206: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
                 };
             };
             /** @description A valid token is required */
@@ -14570,9 +17326,21 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The range is beyond the end of the file */
+            416: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14591,6 +17359,7 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
+                /** @description The id of the upload. */
                 id: components["schemas"]["UploadId"];
             };
             cookie?: never;
@@ -14600,9 +17369,20 @@ export interface operations {
             /** @description Success */
             204: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description A valid token is required */
             401: {
@@ -14631,9 +17411,19 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14665,6 +17455,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14701,6 +17495,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14723,6 +17518,8 @@ export interface operations {
             /** @description Switching protocols */
             101: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -14748,6 +17545,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14770,6 +17568,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14788,6 +17590,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14810,6 +17613,8 @@ export interface operations {
             /** @description All metrics of this process */
             200: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14837,6 +17642,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14859,6 +17665,10 @@ export interface operations {
             /** @description OpenAPI 3.1 */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14877,6 +17687,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -14899,6 +17710,10 @@ export interface operations {
             /** @description Success */
             200: {
                 headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14917,6 +17732,7 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };

@@ -128,7 +128,7 @@ async fn c2_nothing_is_open_without_a_token_or_the_key(database: TestDatabase) {
 async fn final_error_code(mut stream: SseReader) -> String {
     loop {
         match within("the stream to end", stream.next_frame()).await.unwrap() {
-            Some(frame) if frame.event.as_deref() == Some("error") => {
+            Some(frame) if frame.event.as_deref() == Some("problem") => {
                 let data: Value = serde_json::from_str(&frame.data).unwrap();
                 assert!(
                     within("the end", stream.next_frame()).await.unwrap().is_none(),
@@ -181,7 +181,7 @@ async fn invariant_15_owner_two_users_are_isolated_on_all_endpoints(database: Te
         assert_eq!(get(&bob, &format!("/api/{list}")).await.expect_status(200)[list], json!([]));
     }
     assert_eq!(get(&bob, &format!("/api/runs?room_id={room}")).await.expect_status(200)["runs"], json!([]));
-    let nothing = get(&bob, &format!("/api/rooms/{}", uuid::Uuid::now_v7())).await.json();
+    let nothing = get(&bob, &format!("/api/rooms/{}", uuid::Uuid::now_v7())).await.expect_problem(404, "not_found");
     for path in [
         format!("/api/agents/{hers}"),
         format!("/api/rooms/{room}"),

@@ -64,7 +64,7 @@ async fn deleted_agent_leaves_its_rooms_and_its_queued_runs_fail(api: &TestClien
     assert_eq!(post_and_wait(api, room, "!count 2").await.agent_id, stays);
 
     let gone = json!({"name": "r", "agents": [goes]});
-    post(api, "/api/rooms", &gone).await.expect_problem(400, "invalid_request");
+    post(api, "/api/rooms", &gone).await.expect_problem(422, "unprocessable");
     post(api, &format!("/api/execute/agent/{goes}"), &json!({"message": "hi"})).await.expect_problem(404, "not_found");
 
     // An agent deleted during an answer may finish it.

@@ -66,7 +66,7 @@ async fn bodies(api: &TestClient) {
         (json!({"text": "a", "when_busy": "later"}), "/when_busy"),
         (json!({"text": "a", "mentions": "all"}), "/mentions"),
         (json!({"text": "a", "mentions": ["x"]}), "/mentions/0"),
-        (json!({"text": "a", "attachments": [{}]}), "/attachments/0"),
+        (json!({"text": "a", "attachments": [{}]}), "/attachments/0/name"),
         (json!({"text": "a", "attachments": [{"name": "a\nb", "media_type": "t", "url": "u"}]}), "/attachments/0/name"),
     ] {
         let problem = post(api, &messages, &body).await.expect_problem(400, "invalid_request");
@@ -146,7 +146,7 @@ async fn names(api: &TestClient) {
         .expect_problem(400, "invalid_request");
     post(api, "/api/rooms", &json!({"name": "r", "project_id": Uuid::now_v7()}))
         .await
-        .expect_problem(400, "invalid_request");
+        .expect_problem(422, "unprocessable");
     post(api, "/api/rooms", &json!({"name": "r", "policy": {"mood": 1}})).await.expect_problem(400, "invalid_request");
     assert_eq!(everything(api, room).await, before);
     let good = post(api, "/api/rooms", &json!({"name": "  \u{1f980} é"})).await.expect_status(201);

@@ -29,7 +29,10 @@ async fn names(api: &TestClient) -> Vec<String> {
 }
 
 async fn create_get_update_delete(api: &TestClient) {
-    assert_eq!(get(api, SERVERS).await.expect_status(200), json!({"servers": [], "may_define_stdio": true}));
+    assert_eq!(
+        get(api, SERVERS).await.expect_status(200),
+        json!({"servers": [], "next": null, "may_define_stdio": true})
+    );
     let spec = json!({"name": "files", "command": "npx", "args": ["-y", "x"], "env": {"TOKEN": "s3cret-value"},
                       "timeout": 5000});
     let made = post(api, SERVERS, &spec).await.expect_status(201);
@@ -323,7 +326,10 @@ async fn invariant_15_owner_servers_are_private(database: TestDatabase) {
         .await
         .expect_status(200);
     assert_eq!(report["servers"][0]["problem"]["code"], "operator_only");
-    assert_eq!(get(&eve, SERVERS).await.expect_status(200), json!({"servers": [], "may_define_stdio": false}));
+    assert_eq!(
+        get(&eve, SERVERS).await.expect_status(200),
+        json!({"servers": [], "next": null, "may_define_stdio": false})
+    );
 
     let unknown = get(&eve, &format!("{SERVERS}/nothing")).await.expect_problem(404, "not_found");
     for path in ["mine", "mine/status", "mine/tools", "mine/logs"] {

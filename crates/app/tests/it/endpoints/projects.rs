@@ -90,7 +90,7 @@ async fn a_project_says_what_its_sandbox_enforces(database: TestDatabase) {
     get(&stranger, &path).await.expect_problem(404, "not_found");
     delete(&stranger, &path).await.expect_problem(404, "not_found");
     let room = json!({"name": "spy", "project_id": id});
-    post(&stranger, "/api/rooms", &room).await.expect_problem(400, "invalid_request");
+    post(&stranger, "/api/rooms", &room).await.expect_problem(422, "unprocessable");
     let viewer = api.clone().with_token(viewer);
     get(&viewer, &path).await.expect_status(200);
     post(&viewer, "/api/projects", &json!({"name": "v"})).await.expect_problem(403, "forbidden");
@@ -142,7 +142,7 @@ async fn a_project_is_deleted_with_its_rooms_and_files(database: TestDatabase) {
         get(&api, &path).await.expect_problem(404, "not_found");
     }
     let room = json!({"name": "late", "project_id": id});
-    post(&api, "/api/rooms", &room).await.expect_problem(400, "invalid_request");
+    post(&api, "/api/rooms", &room).await.expect_problem(422, "unprocessable");
     assert!(folder.exists(), "within the grace period");
     assert_eq!(delete(&api, &format!("/api/projects/{id}?purge=true")).await.status, 204);
     within("the erasure", async {

@@ -41,12 +41,15 @@ impl ApiResponse {
         self.headers.get(name).unwrap_or_else(|| panic!("no {name} in {self:?}")).to_str().unwrap()
     }
 
-    /// Asserts a well-formed problem response with this status and code.
+    /// Asserts a well-formed problem response with this status and code. Returns it without the name of the request, so
+    /// that problems can be compared.
     #[track_caller]
     pub fn expect_problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), "application/problem+json");
-        let problem = self.json();
+        let mut problem = self.json();
+        let instance = problem.as_object_mut().unwrap().remove("instance");
+        assert_eq!(instance, Some(format!("urn:greenroom:request:{}", self.header("x-request-id")).into()));
         assert_eq!((&problem["code"], &problem["status"]), (&json!(code), &json!(status)), "{problem}");
         assert!(problem["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{problem}");
         problem

@@ -53,7 +53,8 @@ async fn only_mentioned_agents_answer(api: &TestClient) {
     wait_for_end(api, runs_of(&accepted)[0]).await;
     let before = head(api, room).await;
     let refused = post_body(api, room, json!({"text": "hello", "mentions": [c]})).await;
-    let problem = refused.expect_problem(400, "invalid_request");
+    let problem = refused.expect_problem(422, "unprocessable");
+    assert_eq!(problem["pointer"], "/mentions/0");
     assert!(problem["detail"].as_str().unwrap().contains("is not in this room"), "{problem}");
     assert_eq!(head(api, room).await, before);
 }
@@ -74,9 +75,11 @@ async fn joining_and_leaving_are_events(api: &TestClient) {
             (EventType::ParticipantJoined, json!(b))
         ]
     );
-    for (body, why) in [(json!({"agents": [a, a]}), "twice"), (json!({"agents": [room]}), "does not exist")] {
-        let refused =
-            response_to(api.request(Method::PATCH, &path).json(&body)).await.expect_problem(400, "invalid_request");
+    for (body, status, code, why) in [
+        (json!({"agents": [a, a]}), 400, "invalid_request", "twice"),
+        (json!({"agents": [room]}), 422, "unprocessable", "does not exist"),
+    ] {
+        let refused = response_to(api.request(Method::PATCH, &path).json(&body)).await.expect_problem(status, code);
         assert!(refused["detail"].as_str().unwrap().contains(why), "{refused}");
     }
     assert_eq!(head(api, room).await, 3);

@@ -217,7 +217,7 @@ async fn browser_session_ends(database: TestDatabase) {
     assert_eq!((out.status, out.header("set-cookie").contains("Max-Age=0")), (204, true));
     response_to(left.ask(Method::GET, "/api/rooms")).await.expect_problem(401, "unauthorized");
     let told = within("the stream to end", stream.text()).await.unwrap();
-    assert!(told.contains("event: error") && told.contains("unauthorized"), "{told}");
+    assert!(told.contains("event: problem") && told.contains("unauthorized"), "{told}");
     assert_eq!(revoked.session().await["signed_in"], true, "sessions must be independent");
 
     let tokens = get(&mine, "/api/tokens").await.expect_status(200);

@@ -53,13 +53,13 @@ export async function deleteServer(name: string): Promise<void> {
 }
 
 export function testServer(name: string): Promise<McpTestReport> {
-  return answerOf(api.POST('/api/mcp-servers/{name}/test', { params: { path: { name }, header: once() } }))
+  return answerOf(api.POST('/api/mcp-servers/{name}/test', { params: { path: { name } } }))
 }
 
 export function callTool(name: string, tool: string, args: Record<string, unknown>): Promise<McpCallResult> {
   // The document says of the arguments only that they are an object.
   const body = { tool, arguments: args as Record<string, never> }
-  return answerOf(api.POST('/api/mcp-servers/{name}/call', { params: { path: { name }, header: once() }, body }))
+  return answerOf(api.POST('/api/mcp-servers/{name}/call', { params: { path: { name } }, body }))
 }
 
 /** `file` is any JSON: the server says what is wrong with it. */

@@ -99,9 +99,9 @@ export function projectServers(id: string): Promise<ProjectServers> {
 
 /** Trusts exactly the file that was looked at; one that was changed since then is refused. */
 export function trustProject(id: string, digest: string): Promise<ProjectServers> {
-  return answerOf(api.POST('/api/rooms/{id}/mcp-trust', { params: { path: { id }, header: once() }, body: { digest } }))
+  return answerOf(api.POST('/api/rooms/{id}/mcp-trust', { params: { path: { id } }, body: { digest } }))
 }
 
 export async function distrustProject(id: string): Promise<void> {
-  await answerOf(api.DELETE('/api/rooms/{id}/mcp-trust', { params: { path: { id }, header: once() } }))
+  await answerOf(api.DELETE('/api/rooms/{id}/mcp-trust', { params: { path: { id } } }))
 }

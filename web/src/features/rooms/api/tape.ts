@@ -17,24 +17,24 @@ export function tapeQuery(id: string, runs: string) {
 export type TapeAction = 'pause' | 'resume' | 'step'
 
 export function changeTape(id: string, action: TapeAction): Promise<Tape> {
-  const params = { params: { path: { id }, header: once() } }
+  const params = { params: { path: { id } } }
   if (action === 'pause') return answerOf(api.POST('/api/rooms/{id}/tape/pause', params))
   if (action === 'resume') return answerOf(api.POST('/api/rooms/{id}/tape/resume', params))
   return answerOf(api.POST('/api/rooms/{id}/tape/step', params))
 }
 
 export function skipCell(id: string, cell: string): Promise<Tape> {
-  return answerOf(api.POST('/api/rooms/{id}/tape/skip', { params: { path: { id }, header: once() }, body: { cell } }))
+  return answerOf(api.POST('/api/rooms/{id}/tape/skip', { params: { path: { id } }, body: { cell } }))
 }
 
 /** Lets an agent speak before what is planned. */
 export function insertAgent(id: string, agent: string): Promise<Tape> {
-  return answerOf(api.POST('/api/rooms/{id}/tape/insert', { params: { path: { id }, header: once() }, body: { agent_id: agent } }))
+  return answerOf(api.POST('/api/rooms/{id}/tape/insert', { params: { path: { id } }, body: { agent_id: agent } }))
 }
 
 /** `cells` are all planned ones, in their new order. */
 export function reorderCells(id: string, cells: string[]): Promise<Tape> {
-  return answerOf(api.POST('/api/rooms/{id}/tape/reorder', { params: { path: { id }, header: once() }, body: { cells } }))
+  return answerOf(api.POST('/api/rooms/{id}/tape/reorder', { params: { path: { id } }, body: { cells } }))
 }
 
 export function changePolicy(id: string, policy: RoomPolicyChange): Promise<Room> {

@@ -1,11 +1,15 @@
 //! The OpenAPI document, generated from the handlers. What every operation shares is added here: problem responses,
-//! authentication, the Idempotency-Key.
+//! authentication, the Idempotency-Key. `shapes` makes the schemas fit for validators and generators, `glossary` describes
+//! fields that mean the same everywhere.
+
+mod glossary;
+mod shapes;
 
 use crate::{
     App,
     auth::session_cookie,
     error::ProblemSchema,
-    feed::{SocketMessage, SocketRequest, dialect::Dialect},
+    feed::{SocketMessage, SocketRequest, dialect::Dialect, sse},
     http::approvals::ListedApprovals,
     path_routes::DescribeOperation,
     routing::{Policy, RouteInfo},
@@ -25,24 +29,89 @@ use std::sync::OnceLock;
 use utoipa::{
     ToSchema,
     openapi::{
-        Components, ContentBuilder, HeaderBuilder, InfoBuilder, ObjectBuilder, OpenApiBuilder, PathItem, Ref, RefOr,
-        Required, Response, ResponseBuilder, Type,
+        Components, ContentBuilder, Header, HeaderBuilder, InfoBuilder, ObjectBuilder, OpenApiBuilder, PathItem, Ref,
+        RefOr, Required, Response, ResponseBuilder, ServerBuilder, Type,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+        tag::TagBuilder,
     },
 };
 
 const ABOUT: &str = "Greenroom runs AI agents in rooms. Every event is stored before it is shown; a position in a \
                      room's journal resumes any stream without a gap. Errors are problem details (RFC 9457) with a \
-                     stable `code`. A write that lists an `Idempotency-Key` is safe to retry with it.";
+                     stable `code`. Most writes accept an `Idempotency-Key`, which makes them safe to retry.";
+
+/// The groups of operations.
+const TAGS: [(&str, &str); 20] = [
+    ("agents", "Configured personas whose answers come from a provider"),
+    ("aliases", "Paths of other agent servers, for programs that were written for them"),
+    ("audit", "Who did what in the workspace"),
+    ("events", "A room's journal: pages, streams and WebSockets"),
+    ("execute", "Run an agent once"),
+    ("mcp-servers", "The MCP servers that agents use"),
+    ("memories", "The notes that agents keep across rooms"),
+    ("messages", "Post messages and read the conversation"),
+    ("project-files", "The files of a project: list, upload, read, write, move, delete"),
+    ("projects", "Folders in which agents work, each with its sandbox"),
+    ("providers", "What makes agents answer, and whether it is installed"),
+    ("rooms", "Conversations with their participants"),
+    ("runs", "Attempts of agents to answer: list, follow, cancel, approve"),
+    ("server", "Health, metrics and this document"),
+    ("session", "Sign a browser in and out"),
+    ("skills", "Instructions that agents can use, with versions and training"),
+    ("tape", "Which agents of a room speak next, and in which order"),
+    ("tokens", "Credentials for programs"),
+    ("uploads", "Files that messages attach"),
+    ("usage", "What runs have cost, and budgets"),
+];
+
+/// Writes that repeat without harm, or must not repeat by themselves: they take no key (docs/api.md, "Retry safely").
+const WITHOUT_KEY: [(Method, &str); 24] = [
+    (Method::POST, "/api/agent-runs/{id}/stop"),
+    (Method::POST, "/api/chat/sessions/{id}/cancel"),
+    (Method::POST, "/api/chat/sessions/{id}/messages/{stream}/cancel"),
+    (Method::POST, "/api/mcp-servers/{name}/call"),
+    (Method::POST, "/api/mcp-servers/{name}/test"),
+    // A result is stored with its change, and a change of these is on the disk.
+    (Method::DELETE, "/api/projects/{id}/files"),
+    (Method::POST, "/api/projects/{id}/files"),
+    (Method::PUT, "/api/projects/{id}/files/content"),
+    (Method::POST, "/api/projects/{id}/files/move"),
+    (Method::DELETE, "/api/rooms/{id}/mcp-trust"),
+    (Method::POST, "/api/rooms/{id}/mcp-trust"),
+    (Method::DELETE, "/api/rooms/{id}/remembered/{agent}"),
+    (Method::POST, "/api/rooms/{id}/cancel"),
+    (Method::POST, "/api/rooms/{id}/tape/insert"),
+    (Method::POST, "/api/rooms/{id}/tape/pause"),
+    (Method::POST, "/api/rooms/{id}/tape/reorder"),
+    (Method::POST, "/api/rooms/{id}/tape/resume"),
+    (Method::POST, "/api/rooms/{id}/tape/skip"),
+    (Method::POST, "/api/rooms/{id}/tape/step"),
+    (Method::POST, "/api/runs/{id}/approvals/{approval}"),
+    (Method::POST, "/api/runs/{id}/cancel"),
+    (Method::POST, "/api/session/links"),
+    (Method::POST, "/api/skills/{name}/accept"),
+    (Method::POST, "/api/tickets"),
+];
+
+/// Where a POST creates something that has a path of its own.
+const LOCATED: [&str; 7] = [
+    "/api/agents",
+    "/api/mcp-servers",
+    "/api/projects",
+    "/api/rooms",
+    "/api/skills",
+    "/api/skills/import",
+    "/api/uploads",
+];
 
 const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
-/// Their writes take no key: a result is stored with its change, and theirs is on the disk.
-const WITHOUT_KEYS: &str = "project_files";
 const BEARER: &str = "bearer";
 const SESSION: &str = "session";
 
 /// Get the OpenAPI document
+///
+/// OpenAPI 3.1 with all operations, also for client generators.
 #[utoipa::path(get, path = "/openapi.json", tag = "server", responses(
     (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
 ))]
@@ -69,7 +138,9 @@ impl ApiDescription {
 
     fn write(&self) -> Bytes {
         let info = InfoBuilder::new().title("Greenroom").version(env!("CARGO_PKG_VERSION")).description(Some(ABOUT));
-        let mut api = OpenApiBuilder::new().info(info.build()).build();
+        let server = ServerBuilder::new().url("/").description(Some("The server that sent this document")).build();
+        let tags = TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
+        let mut api = OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags)).build();
         self.operations.iter().for_each(|describe| describe(&mut api));
         describe_shared(api.components.get_or_insert_default());
         for (path, item) in &mut api.paths.paths {
@@ -79,7 +150,10 @@ impl ApiDescription {
             }
         }
         // Maps with string keys always serialize.
-        serde_json::to_vec(&api).unwrap_or_default().into()
+        let mut document = serde_json::to_value(&api).unwrap_or_default();
+        shapes::finish(&mut document);
+        glossary::describe(&mut document);
+        serde_json::to_vec(&document).unwrap_or_default().into()
     }
 }
 
@@ -109,7 +183,14 @@ fn describe_shared(components: &mut Components) {
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some("Makes the request safe to retry: the same key and request give the same result."))
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(255))))
+        .schema(Some(
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .min_length(Some(1))
+                .max_length(Some(255))
+                .pattern(Some("^[!-~]+$"))
+                .examples(["5f0c9d0e-6b1f-4a53-9d5e-0f6c7a2b9c11"]),
+        ))
         .build();
     components.parameters.insert(IDEMPOTENCY_KEY.to_owned(), key.into());
     let bearer = HttpBuilder::new()
@@ -144,6 +225,7 @@ fn complete_operation(operation: &mut Operation, method: &Method, path: &str, po
     if let Some(body) = &operation.request_body {
         errors.push(("413", "The body is too large"));
         if matches!(body, RefOr::T(body) if body.content.contains_key("application/json")) {
+            errors.push(("422", "The request is valid, but not possible here; `pointer` says which part"));
             errors.push(("415", "The body is not JSON"));
         }
     }
@@ -153,11 +235,20 @@ fn complete_operation(operation: &mut Operation, method: &Method, path: &str, po
             SecurityRequirement::new(BEARER, Vec::<String>::new()),
             SecurityRequirement::new(SESSION, Vec::<String>::new()),
         ]);
-        let takes_key = operation.tags.iter().flatten().all(|tag| tag != WITHOUT_KEYS);
-        if takes_key && !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        let is_without_key = WITHOUT_KEY.iter().any(|(other, without)| other == method && *without == path);
+        if !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !is_without_key {
+            errors.push(("400", "The request is not valid; `detail` says why"));
+            errors
+                .push(("409", "The key was used for another request, or the request conflicts with the current state"));
             let key = Ref::new(format!("#/components/parameters/{IDEMPOTENCY_KEY}"));
             operation.parameters.get_or_insert_default().push(RefOr::Ref(key));
         }
+    } else {
+        operation.security = Some(Vec::new());
+    }
+    if *method == Method::GET && streams(operation) {
+        errors.push(("400", "The request is not valid; `detail` says why"));
+        operation.parameters.get_or_insert_default().push(RefOr::T(last_event_id()));
     }
     // Handler names such as `list` are unique only within their file, so the tag is added.
     if let (Some(id), Some(tag)) = (&mut operation.operation_id, operation.tags.iter().flatten().next()) {
@@ -171,11 +262,53 @@ fn complete_operation(operation: &mut Operation, method: &Method, path: &str, po
             "Success".clone_into(&mut response.description);
         }
     }
+    if let Some(RefOr::T(created)) = responses.get_mut("201").filter(|_| LOCATED.contains(&path)) {
+        created.headers.insert("Location".to_owned(), text_header("The path of what was created").into());
+    }
+    if let Some(RefOr::T(found)) = responses.get_mut("200").filter(|_| *method == Method::GET)
+        && found.content.contains_key("application/json")
+    {
+        let about = "Changes with the content. A request with it in If-None-Match gets a 304 without a body.";
+        found.headers.insert("ETag".to_owned(), text_header(about).into());
+    }
+    for response in responses.values_mut() {
+        if let RefOr::T(response) = response {
+            let about = "The request's id, as in the log of the server";
+            response.headers.insert("X-Request-Id".to_owned(), text_header(about).into());
+        }
+    }
     for (status, description) in errors {
         responses.entry(status.to_owned()).or_insert_with(|| problem(description).into());
     }
     responses.entry("429".to_owned()).or_insert_with(|| too_many().into());
     responses.entry("default".to_owned()).or_insert_with(|| Ref::from_response_name("Problem").into());
+}
+
+/// Whether the operation can answer with server-sent events.
+fn streams(operation: &Operation) -> bool {
+    operation
+        .responses
+        .responses
+        .values()
+        .any(|response| matches!(response, RefOr::T(response) if response.content.contains_key(sse::MIME)))
+}
+
+fn last_event_id() -> Parameter {
+    let id = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some("^([0-9a-f-]{36}/)?([0-9A-Za-z]{1,64}-)?[0-9]{1,18}$"))
+        .examples(["7c9e6f2a-17"]);
+    ParameterBuilder::new()
+        .name("Last-Event-ID")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("The `id` of the last frame that the client has: the stream continues after it."))
+        .schema(Some(id))
+        .build()
+}
+
+fn text_header(about: &str) -> Header {
+    HeaderBuilder::new().description(Some(about)).schema(Some(ObjectBuilder::new().schema_type(Type::String))).build()
 }
 
 fn problem(description: &str) -> Response {
@@ -185,7 +318,10 @@ fn problem(description: &str) -> Response {
 
 fn too_many() -> Response {
     let mut response = problem("Too many requests; wait for the time in Retry-After");
-    let seconds = HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::Integer))).build();
+    let seconds = HeaderBuilder::new()
+        .description(Some("Seconds to wait"))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::Integer)))
+        .build();
     response.headers.insert("Retry-After".to_owned(), seconds.into());
     response
 }
