@@ -16,13 +16,15 @@ export class Server {
     private readonly program: string,
     readonly folder: string,
     readonly port: number,
+    private readonly variables: Record<string, string>,
   ) {}
 
-  static async start(): Promise<Server> {
+  /** `variables` are added to its environment. */
+  static async start(variables: Record<string, string> = {}): Promise<Server> {
     const program = process.env.GREENROOM_BIN
     if (!program) throw new Error('Set GREENROOM_BIN to the greenroom program that the tests are to drive.')
     const folder = mkdtempSync(join(tmpdir(), 'greenroom-e2e-'))
-    const server = new Server(program, folder, await freePort())
+    const server = new Server(program, folder, await freePort(), variables)
     await server.up()
     return server
   }
@@ -34,6 +36,7 @@ export class Server {
   async up(): Promise<void> {
     const child = spawn(this.program, ['serve', '--listen', `127.0.0.1:${this.port}`, '--data-dir', this.folder], {
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...this.variables },
     })
     this.child = child
     for (const stream of [child.stdout, child.stderr]) {

@@ -25,14 +25,14 @@ export class Stage {
   private running: { server: Server; url: string } | null = null
   private face: PreviewServer | null = null
 
-  static async open(): Promise<Stage> {
+  static async open(variables: Record<string, string> = {}): Promise<Stage> {
     const stage = new Stage()
-    await stage.start()
+    await stage.start(variables)
     return stage
   }
 
-  async start(): Promise<void> {
-    const server = await Server.start()
+  async start(variables: Record<string, string> = {}): Promise<void> {
+    const server = await Server.start(variables)
     // Where the server brings the page itself, that one is tested; until then a build of it stands in front.
     const url = process.env.GREENROOM_EMBEDS_UI ? server.url : process.env.GREENROOM_WEB_URL
     this.running = { server, url: url || (await this.preview(server)) }

@@ -75,7 +75,7 @@ pub const STAGES: &[TestStage] = &[
     TestStage {
         name: "browser",
         programs: &[C_COMPILER, NODE, CHROMIUM],
-        needs: &[WebApp, TestPrograms],
+        needs: &[WebApp, TestPrograms, Clis],
         limit: minutes(40),
         run: stages::browser,
     },

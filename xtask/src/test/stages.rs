@@ -113,7 +113,10 @@ pub fn mcp(context: &StageContext<'_>) -> XtaskResult<StageResult> {
 }
 
 pub fn browser(context: &StageContext<'_>) -> XtaskResult<StageResult> {
-    watch(context, TestFormat::Vitest, &mut web_app::browser_tests(context.repository)?)
+    let mut tests = web_app::browser_tests(context.repository)?;
+    // For the way of a newcomer to the first answer of a real program.
+    context.setup.pass_clis(&mut tests);
+    watch(context, TestFormat::Vitest, &mut tests)
 }
 
 pub fn chaos(context: &StageContext<'_>) -> XtaskResult<StageResult> {

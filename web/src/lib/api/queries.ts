@@ -2,7 +2,7 @@ import { QueryClient, queryOptions } from '@tanstack/react-query'
 import { newestOf, summaryOf } from '../room-list'
 import { ApiError, answerOf, api } from './client'
 import { queryKeys } from './query-keys'
-import type { Agent, BillingStatus, Project, Provider, RoomSummary, SkillList } from './types'
+import type { Agent, BillingStatus, Project, ProjectFolder, Provider, RoomSummary, SkillList } from './types'
 
 export function createQueryClient(): QueryClient {
   return new QueryClient({
@@ -50,6 +50,13 @@ export function projectQuery(id: string) {
   return queryOptions({
     queryKey: queryKeys.projects.one(id),
     queryFn: (): Promise<Project> => answerOf(api.GET('/api/projects/{id}', { params: { path: { id } } })),
+  })
+}
+
+export function projectFolderQuery(id: string, path: string) {
+  return queryOptions({
+    queryKey: queryKeys.projects.folder(id, path),
+    queryFn: (): Promise<ProjectFolder> => answerOf(api.GET('/api/projects/{id}/files', { params: { path: { id }, query: { path } } })),
   })
 }
 

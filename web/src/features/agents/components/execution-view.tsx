@@ -38,7 +38,7 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
       </p>
       <div className={styles.state}>
         <AgentMark id={agent.id} name={agent.name} />
-        <strong>{agent.name}</strong>
+        <strong dir="auto">{agent.name}</strong>
         {isRunning ? <Progress execution={execution} isStopping={isStopping} /> : <span role="status">{words[ending.kind]}</span>}
       </div>
       {isRunning && <div className={styles.progress} role="progressbar" aria-label={t.taskIsRunning} />}

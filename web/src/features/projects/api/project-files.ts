@@ -1,15 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { ApiError, answerOf, api } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
-import type { ProjectFolder } from '@/lib/api/types'
 import { type SentBody, sendBody } from '@/lib/send-body'
-
-export function folderQuery(id: string, path: string) {
-  return queryOptions({
-    queryKey: queryKeys.projects.folder(id, path),
-    queryFn: (): Promise<ProjectFolder> => answerOf(api.GET('/api/projects/{id}/files', { params: { path: { id }, query: { path } } })),
-  })
-}
 
 /** As much of a file as is shown; the rest can be downloaded. */
 const previewBytes = 256 * 1024

@@ -6,7 +6,8 @@ import { Menu } from '@/components/ui/menu'
 import { ProblemNote } from '@/components/ui/problem-note'
 import type { ProjectEntry } from '@/lib/api/types'
 import { bytes, fullTime } from '@/lib/format'
-import { archiveAddress, contentAddress, folderQuery } from '../api/project-files'
+import { projectFolderQuery } from '@/lib/api/queries'
+import { archiveAddress, contentAddress } from '../api/project-files'
 import { childPath, isWithin } from '../model/paths'
 import { DeleteFileDialog } from './delete-file-dialog'
 import { MoveFileDialog } from './move-file-dialog'
@@ -52,7 +53,7 @@ export function FileTree(props: FileTreeProps): ReactNode {
 }
 
 function FolderList({ path, context }: { path: string; context: TreeContext }): ReactNode {
-  const { data, error, refetch } = useQuery(folderQuery(context.projectId, path))
+  const { data, error, refetch } = useQuery(projectFolderQuery(context.projectId, path))
   if (error && !data) return <ProblemNote title={t.couldNotLoadTheFolder} error={error} onRetry={() => void refetch()} />
   if (!data) return <p className={styles.note}>{t.loading}</p>
   if (data.entries.length === 0) return <p className={styles.note}>{path === '' ? t.noFilesYet : t.emptyFolder}</p>

@@ -54,7 +54,7 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
       who={
         <>
           <AgentMark id={agentId} name={name} />
-          <strong>{name}</strong>
+          <strong dir="auto">{name}</strong>
           {isCritic && <span className={styles.badge}>{t.criticOnlyPeopleReadThis}</span>}
         </>
       }

@@ -20,6 +20,7 @@ import { uploadsIn } from '../model/upload-list'
 import { readinessOf } from '../model/uploads'
 import { useAgents } from '../model/use-agents'
 import { useDraft } from '../model/use-draft'
+import { useMentionedFiles } from '../model/use-mentioned-files'
 import { usePageDrop } from '@/lib/use-page-drop'
 import { BudgetNote } from './budget-note'
 import { BusyChoice } from './busy-choice'
@@ -50,6 +51,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   const members = everyone.filter((agent) => room.agents.includes(agent.id))
   const isOver = usePageDrop((dropped) => list.add(dropped))
   const insert = useStore(composerInsert)
+  const { files: mentioned, look } = useMentionedFiles(room.project_id ?? null)
   const isBusy = useRoom(room.id, (view) => view.state !== null && unfinished(view.state.runs).length > 0)
   const queued = useRoom(room.id, (view) => queuedMessages(view.state))
   const whenBusy = chosenBusy ?? (room.policy.when_busy === 'reject' ? 'enqueue' : room.policy.when_busy)
@@ -134,6 +136,8 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
           text={text}
           agents={members}
           skills={skills}
+          files={mentioned}
+          onFolder={look}
           onChange={setText}
           onSend={send}
           onRecall={recall}

@@ -106,7 +106,7 @@ function Member({ roomId, agent, flags = [], below, children }: MemberProps): Re
       <div className={styles.member}>
         <AgentMark id={agent.id} name={agent.name} />
         <span className={styles.who}>
-          <span className={styles.name}>{agent.name}</span>
+          <span className={styles.name} dir="auto">{agent.name}</span>
           <span className={styles.detail} data-doing={doing ?? undefined}>
             {doing ?? <AgentDetail agent={agent} />}
           </span>

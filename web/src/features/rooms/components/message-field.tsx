@@ -1,6 +1,7 @@
-import { type ReactNode, type RefObject, useLayoutEffect, useState } from 'react'
+import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useState } from 'react'
 import { flushSync } from 'react-dom'
 import type { Agent } from '@/lib/api/types'
+import { type MentionedFolder, pathAt } from '../model/file-mentions'
 import { pastedFiles } from '../model/pasted'
 import type { Skill } from '../model/skill'
 import { runSlashCommand } from '../model/slash-commands'
@@ -14,6 +15,10 @@ interface MessageFieldProps {
   text: string
   agents: readonly Agent[]
   skills: readonly Skill[]
+  /** The folder of the room's project that a path leads into. */
+  files?: MentionedFolder | null
+  /** A path is being typed that leads into this folder, or none. */
+  onFolder?: (folder: string | null) => void
   onChange: (text: string) => void
   onSend: () => void
   /** Gets the last message of one's own back, to change it and send it again. */
@@ -23,11 +28,14 @@ interface MessageFieldProps {
 }
 
 /** The text field of the composer: it grows with the text, and completes agents after an @, skills and commands after a /. */
-export function MessageField({ ref, text, agents, skills, onChange, onSend, onRecall, onFiles, onSkill }: MessageFieldProps): ReactNode {
+export function MessageField({ ref, text, agents, skills, files = null, onFolder, onChange, onSend, onRecall, onFiles, onSkill }: MessageFieldProps): ReactNode {
   const [caret, setCaret] = useState(0)
   const [chosen, setChosen] = useState(0)
   const [isDismissed, setIsDismissed] = useState(false)
-  const suggestions = isDismissed ? null : suggestionsAt(text, caret, agents, skills)
+  const suggestions = isDismissed ? null : suggestionsAt(text, caret, agents, skills, files)
+
+  const folder = isDismissed ? null : (pathAt(text, caret)?.folder ?? null)
+  useEffect(() => onFolder?.(folder), [folder, onFolder])
 
   useLayoutEffect(() => {
     const field = ref.current
@@ -97,10 +105,10 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onRe
         onSelect={(event) => setCaret(event.currentTarget.selectionStart)}
         onBlur={() => setIsDismissed(true)}
         onPaste={(event) => {
-          const files = pastedFiles(event.clipboardData)
-          if (files.length === 0) return
+          const pasted = pastedFiles(event.clipboardData)
+          if (pasted.length === 0) return
           event.preventDefault()
-          onFiles(files)
+          onFiles(pasted)
         }}
         onKeyDown={(event) => {
           // While a word is being composed, Enter belongs to the input method.

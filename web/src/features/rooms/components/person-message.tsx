@@ -26,7 +26,7 @@ export const PersonMessage = memo(function PersonMessage({ roomId, message, isMa
       roomId={roomId}
       seq={message.seq}
       kind="person"
-      who={<strong>{name}</strong>}
+      who={<strong dir="auto">{name}</strong>}
       time={message.createdAt}
       isMarked={isMarked}
       actions={

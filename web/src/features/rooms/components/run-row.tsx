@@ -35,7 +35,7 @@ export const RunRow = memo(function RunRow({ roomId, runId, previousId }: { room
       who={
         <>
           <AgentMark id={run.agentId ?? ''} name={name} />
-          <strong>{name}</strong>
+          <strong dir="auto">{name}</strong>
         </>
       }
     >

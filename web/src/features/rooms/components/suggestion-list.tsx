@@ -29,7 +29,7 @@ export function SuggestionList({ suggestions, chosen, onTake }: SuggestionListPr
           onClick={() => onTake(index)}
         >
           {taken.kind === 'agent' && <AgentMark id={key} name={name} size="small" />}
-          <span className={styles.name}>{name}</span>
+          <span className={styles.name} dir="auto">{name}</span>
           {detail && <span className={styles.detail}>{detail}</span>}
         </li>
       ))}

@@ -368,4 +368,5 @@ export const de: typeof en = {
   moveEarlier: (names: string) => `${names} nach vorn`,
   moveLater: (names: string) => `${names} nach hinten`,
   letSpeakNext: 'Als Nächstes sprechen lassen',
+  agentsAndFiles: 'Agenten und Dateien',
 }

@@ -366,4 +366,5 @@ export const en = {
   moveEarlier: (names: string) => `Move ${names} earlier`,
   moveLater: (names: string) => `Move ${names} later`,
   letSpeakNext: 'Let speak next',
+  agentsAndFiles: 'Agents and files',
 }

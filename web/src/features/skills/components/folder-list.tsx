@@ -22,7 +22,7 @@ export function FolderList({ folders, isBusy, onImport }: FolderListProps): Reac
           <li key={name} className={styles.folder}>
             <div className={styles.what}>
               <span className={styles.name}>{name}</span>
-              {description && <p className={styles.description}>{description}</p>}
+              {description && <p className={styles.description} dir="auto">{description}</p>}
             </div>
             <Button size="small" aria-label={t.import(name)} isBusy={isBusy} onClick={() => onImport(name)}>
               {t.importTitle}

@@ -29,7 +29,7 @@ function Item({ skill }: { skill: SkillSummary }): ReactNode {
           {shown ?? name}
         </Link>
         {shown && <code className={styles.word}>/{name}</code>}
-        <p className={styles.description}>{description}</p>
+        <p className={styles.description} dir="auto">{description}</p>
         {skill.needs_review && <p className={styles.description}>{t.switchedOffUntilAccepted}</p>}
       </div>
       <dl className={styles.facts}>

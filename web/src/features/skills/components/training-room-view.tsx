@@ -50,7 +50,7 @@ export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomV
             {message.author.kind === 'agent' ? (
               <TrainingAnswer skill={skill} message={message} training={training} />
             ) : (
-              <p className={styles.asked}>
+              <p className={styles.asked} dir="auto">
                 <span>{personName(message.author.name)}</span>
                 {message.text}
               </p>
