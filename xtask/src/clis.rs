@@ -81,7 +81,7 @@ impl InstalledClis {
     }
 }
 
-fn first_file(
+pub fn first_file(
     places: impl IntoIterator<Item = PathBuf>,
     package: &PinnedPackage<'_>,
     folder: &Path,
@@ -92,7 +92,7 @@ fn first_file(
     })
 }
 
-fn folders(parent: &Path) -> Vec<PathBuf> {
+pub fn folders(parent: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(parent).into_iter().flatten().flatten().map(|it| it.path()).collect();
     found.sort();
     found

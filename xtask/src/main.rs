@@ -7,6 +7,7 @@ mod bench;
 mod chaos;
 mod ci;
 mod clis;
+mod collector;
 mod deps;
 mod dist;
 mod guard;

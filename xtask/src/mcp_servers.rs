@@ -133,12 +133,13 @@ fn install_into(folder: &Path, steps: &Steps) -> XtaskResult<()> {
     let node = PinnedPackage { name: &node, version: NODE_VERSION };
     let packages: Vec<PinnedPackage<'_>> = from_npm().chain([node]).collect();
     clis::npm_install("Installing the MCP servers", folder, &packages, steps)?;
-    pip_install(&folder.join("venv"), &PYTHON, steps)?;
-    pip_install(&folder.join("venv1"), &PYTHON1, steps)
+    let label = "Installing the Python MCP servers";
+    pip_install(label, &folder.join("venv"), &PYTHON, steps)?;
+    pip_install(label, &folder.join("venv1"), &PYTHON1, steps)
 }
 
-fn pip_install(venv: &Path, packages: &[PinnedPackage<'_>], steps: &Steps) -> XtaskResult<()> {
-    let label = "Installing the Python MCP servers";
+/// Installs packages into a virtual environment of their own.
+pub fn pip_install(label: &str, venv: &Path, packages: &[PinnedPackage<'_>], steps: &Steps) -> XtaskResult<()> {
     steps.run(label, Command::new("python3").args(["-m", "venv"]).arg(venv))?;
     let mut pip = Command::new(venv.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);

@@ -35,6 +35,16 @@ fn built(name: &str) -> PathBuf {
     found
 }
 
+/// A real OpenTelemetry collector, installed by `cargo xtask test traces`. Must match the name in `xtask/src/collector.rs`.
+#[expect(clippy::disallowed_methods, reason = "xtask passes the program to the test this way")]
+pub fn collector() -> PathBuf {
+    const COLLECTOR: &str = "GREENROOM_TEST_COLLECTOR";
+    let Some(path) = std::env::var_os(COLLECTOR).map(PathBuf::from) else {
+        panic!("{COLLECTOR} is not set: a collector is installed by `cargo xtask test traces`")
+    };
+    path
+}
+
 /// Real MCP servers and clients and the conformance suite, installed by `cargo xtask test mcp`. Must match the names in
 /// `xtask/src/mcp_servers.rs`.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -23,16 +23,17 @@ pub struct TestStage {
 pub enum TestNeed {
     /// `web/dist` is built.
     WebApp,
-    /// Every test of the workspace is built, except the targets `cli`, `mcp` and `sandbox`.
+    /// Every test of the workspace is built, except the targets `cli`, `mcp`, `sandbox` and `traces`.
     RustTests,
-    /// The targets `cli`, `mcp` and `sandbox` and all programs that tests start are built.
+    /// The targets `cli`, `mcp`, `sandbox` and `traces` and all programs that tests start are built.
     TestPrograms,
     Postgres,
     Clis,
     McpServers,
+    Collector,
 }
 
-use TestNeed::{Clis, McpServers, Postgres, RustTests, TestPrograms, WebApp};
+use TestNeed::{Clis, Collector, McpServers, Postgres, RustTests, TestPrograms, WebApp};
 
 pub const STAGES: &[TestStage] = &[
     TestStage { name: "tidy", programs: &[GIT], needs: &[], limit: minutes(5), run: stages::tidy },
@@ -73,6 +74,13 @@ pub const STAGES: &[TestStage] = &[
         run: stages::mcp,
     },
     TestStage {
+        name: "traces",
+        programs: &[C_COMPILER, PYTHON],
+        needs: &[TestPrograms, Collector],
+        limit: minutes(5),
+        run: stages::traces,
+    },
+    TestStage {
         name: "browser",
         programs: &[C_COMPILER, NODE, CHROMIUM],
         needs: &[WebApp, TestPrograms, Clis],
@@ -98,7 +106,7 @@ pub const STAGES: &[TestStage] = &[
 /// Lanes run side by side, the stages of a lane one after the other. Change this when a stage with time limits of its
 /// own becomes unreliable beside another: a third lane made tests with deadlines fail on two cores.
 pub const LANES: &[&[&str]] =
-    &[&["tidy", "security", "rust", "sandbox", "chaos"], &["web", "cli", "mcp", "browser", "guard"]];
+    &[&["tidy", "security", "rust", "sandbox", "chaos"], &["web", "cli", "mcp", "traces", "browser", "guard"]];
 
 /// The same for every build and every run of tests: another selection of packages or features would build the
 /// dependencies once more.
@@ -106,7 +114,7 @@ pub const SELECTION: &[&str] = &["--workspace", "--features", "greenroom/test-ho
 
 /// Tests that need programs from npm or pip, and those of the sandbox, which need what not every machine permits. They have
 /// `test = false`, so the default selection leaves them out.
-const NAMED_TARGETS: &[&str] = &["--test", "cli", "--test", "mcp", "--test", "sandbox"];
+const NAMED_TARGETS: &[&str] = &["--test", "cli", "--test", "mcp", "--test", "sandbox", "--test", "traces"];
 
 /// How the names of attack tests begin: the finding of the audit, or the invariant, that the test is about (docs/security.md).
 /// The stage `security` runs exactly these, the stage `rust` all others.
@@ -237,7 +245,7 @@ mod tests {
     fn no_name_selects_every_stage() {
         assert_eq!(
             names(select(&[])),
-            Ok(vec!["tidy", "web", "security", "rust", "sandbox", "cli", "mcp", "browser", "chaos", "guard"])
+            Ok(vec!["tidy", "web", "security", "rust", "sandbox", "cli", "mcp", "traces", "browser", "chaos", "guard"])
         );
     }
 
@@ -250,7 +258,7 @@ mod tests {
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "wep"])));
         assert!(refusal.is_err_and(|message| message.contains("`wep`")
-            && message.contains("tidy, web, security, rust, sandbox, cli, mcp, browser, chaos, guard")));
+            && message.contains("tidy, web, security, rust, sandbox, cli, mcp, traces, browser, chaos, guard")));
     }
 
     #[test]

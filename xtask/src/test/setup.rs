@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::plan::{self, TestNeed, TestStage};
 use crate::clis::InstalledClis;
+use crate::collector::InstalledCollector;
 use crate::mcp_servers::InstalledMcpServers;
 use crate::postgres::TestPostgres;
 use crate::repository::{Repository, XtaskResult};
@@ -19,6 +20,7 @@ pub struct TestSetup {
     postgres: Option<TestPostgres>,
     clis: Option<InstalledClis>,
     mcp_servers: Option<InstalledMcpServers>,
+    collector: Option<InstalledCollector>,
     has_nextest: bool,
     /// How long the two cargo builds took.
     pub building: Duration,
@@ -35,14 +37,19 @@ impl TestSetup {
             setup.note(TestNeed::WebApp, web::build(repository, steps));
         }
         // Downloads leave the processor to the build. They come after the web app: one npm at a time.
-        let (clis, mcp_servers) = std::thread::scope(|scope| {
+        let Downloads { clis, mcp_servers, collector } = std::thread::scope(|scope| {
             let downloads = scope.spawn(|| download(steps, &needs));
             setup.build(repository, steps, &needs);
             let stopped = || "the installation stopped early".to_owned();
-            downloads.join().unwrap_or_else(|_| (Some(Err(stopped())), Some(Err(stopped()))))
+            downloads.join().unwrap_or_else(|_| Downloads {
+                clis: Some(Err(stopped())),
+                mcp_servers: Some(Err(stopped())),
+                collector: Some(Err(stopped())),
+            })
         });
         setup.clis = clis.and_then(|clis| setup.note(TestNeed::Clis, clis));
         setup.mcp_servers = mcp_servers.and_then(|servers| setup.note(TestNeed::McpServers, servers));
+        setup.collector = collector.and_then(|collector| setup.note(TestNeed::Collector, collector));
         if needs.contains(&TestNeed::Postgres) {
             setup.postgres = setup.note(TestNeed::Postgres, TestPostgres::start());
         }
@@ -73,6 +80,12 @@ impl TestSetup {
     pub fn pass_mcp_servers(&self, command: &mut Command) {
         if let Some(servers) = &self.mcp_servers {
             servers.pass_to(command);
+        }
+    }
+
+    pub fn pass_collector(&self, command: &mut Command) {
+        if let Some(collector) = &self.collector {
+            collector.pass_to(command);
         }
     }
 
@@ -107,12 +120,19 @@ impl TestSetup {
     }
 }
 
-type Downloads = (Option<XtaskResult<InstalledClis>>, Option<XtaskResult<InstalledMcpServers>>);
+/// What the stages need from npm and pip.
+struct Downloads {
+    clis: Option<XtaskResult<InstalledClis>>,
+    mcp_servers: Option<XtaskResult<InstalledMcpServers>>,
+    collector: Option<XtaskResult<InstalledCollector>>,
+}
 
 fn download(steps: &Steps, needs: &[TestNeed]) -> Downloads {
-    let clis = needs.contains(&TestNeed::Clis).then(|| InstalledClis::install(steps));
-    let mcp_servers = needs.contains(&TestNeed::McpServers).then(|| InstalledMcpServers::install(steps));
-    (clis, mcp_servers)
+    Downloads {
+        clis: needs.contains(&TestNeed::Clis).then(|| InstalledClis::install(steps)),
+        mcp_servers: needs.contains(&TestNeed::McpServers).then(|| InstalledMcpServers::install(steps)),
+        collector: needs.contains(&TestNeed::Collector).then(|| InstalledCollector::install(steps)),
+    }
 }
 
 fn finds_nextest(repository: &Repository) -> bool {
@@ -142,6 +162,7 @@ mod tests {
                 ("sandbox", None),
                 ("cli", None),
                 ("mcp", Some("no python")),
+                ("traces", None),
                 ("browser", Some("no npm")),
                 ("chaos", None),
                 ("guard", None),

@@ -112,6 +112,13 @@ pub fn mcp(context: &StageContext<'_>) -> XtaskResult<StageResult> {
     watch(context, TestFormat::Libtest, &mut tests)
 }
 
+/// The server's traces, at a real collector.
+pub fn traces(context: &StageContext<'_>) -> XtaskResult<StageResult> {
+    let (format, mut tests) = rust_tests(context, &["--test", "traces"]);
+    context.setup.pass_collector(&mut tests);
+    watch(context, format, &mut tests)
+}
+
 pub fn browser(context: &StageContext<'_>) -> XtaskResult<StageResult> {
     let mut tests = web_app::browser_tests(context.repository)?;
     // For the way of a newcomer to the first answer of a real program.
