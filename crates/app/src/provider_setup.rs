@@ -250,7 +250,11 @@ pub fn egress_policy(config: &AppConfig) -> EgressPolicy {
 /// The environment variables that MCP server settings may use.
 pub fn mcp_variables(config: &AppConfig) -> McpVariables {
     let value = |name: &str| config.environment.variables().get(&OsString::from(name))?.to_str().map(str::to_owned);
-    McpVariables::new(config.mcp.variables.iter().map(|name| (name.clone(), value(name)))).with_home(value("HOME"))
+    let others = config.environment.variables().iter();
+    let others = others.filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())));
+    McpVariables::new(config.mcp.variables.iter().map(|name| (name.clone(), value(name))))
+        .with_home(value("HOME"))
+        .with_environment(others)
 }
 
 /// The MCP servers of the operator's file, by name.

@@ -7,6 +7,8 @@ use crate::{ids::UploadId, message::Attachment, name::Name, time::Timestamp};
 pub const MAX_BYTES: u64 = 25 * 1000 * 1000;
 /// Limit for all files of one owner.
 pub const MAX_OWNER_BYTES: u64 = 5 * 1000 * 1000 * 1000;
+/// Limit for the files of one request: as many as a message may attach.
+pub const MAX_FILES: usize = 32;
 pub const MAX_MEDIA_TYPE_BYTES: usize = 120;
 
 /// The folder of attachments in an agent workspace.

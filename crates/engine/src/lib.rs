@@ -25,6 +25,7 @@ pub mod traces;
 mod turn;
 mod uploads;
 mod work;
+mod workspace_trust;
 
 pub use accounts::Accounts;
 pub use agent_access::{
@@ -39,8 +40,9 @@ pub use queries::Queries;
 pub use run::{ContextMessage, RunContextView};
 pub use shares::WorkspaceLimits;
 pub use spaces::ProjectServices;
-pub use uploads::IncomingUpload;
+pub use uploads::IncomingUploads;
 pub use work::Worker;
+pub use workspace_trust::TrustState;
 
 use commands::InspectionCache;
 use domain::{limits::Limits, mcp::McpFileServers};

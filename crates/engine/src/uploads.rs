@@ -10,7 +10,7 @@ use domain::{
     owner::Owner,
     permission::Permission,
     time::Timestamp,
-    upload::{MAX_BYTES, Upload},
+    upload::{MAX_BYTES, MAX_FILES, Upload},
 };
 use std::{
     fs::DirBuilder,
@@ -29,27 +29,32 @@ const PARTIAL: &str = "partial";
 /// No upload takes this long: an older partial file was left by a server that was killed.
 const STALE_AFTER: Duration = Duration::from_secs(3600);
 
-/// An upload in progress. Dropping it before `finish` removes the partial file.
+/// Uploads in progress. Dropping it before `finish` removes the partial files.
 #[derive(Debug)]
-pub struct IncomingUpload {
+pub struct IncomingUploads {
     engine: Engine,
-    id: UploadId,
+    actor: Actor,
+    /// The last one is being written.
+    files: Vec<PartialUpload>,
+}
+
+/// A file that is not recorded yet.
+#[derive(Debug)]
+struct PartialUpload {
+    upload: Upload,
+    /// `None` once it is complete and synced.
     file: Option<File>,
     partial: PathBuf,
-    bytes: u64,
 }
 
 impl Engine {
-    pub async fn begin_upload(&self, actor: &Actor) -> Result<IncomingUpload, EngineError> {
+    pub async fn begin_uploads(&self, actor: &Actor) -> Result<IncomingUploads, EngineError> {
         let owner = actor.require(Permission::Post)?;
         self.check_storage(owner, 0).await?;
-        let (id, folder) = (UploadId::generate(), self.config().folders.uploads_folder());
-        let partial = folder.join(format!("{id}.{PARTIAL}"));
+        let folder = self.config().folders.uploads_folder();
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| write_error(&error))?;
-        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial).await;
-        let file = Some(opened.map_err(|error| write_error(&error))?);
-        Ok(IncomingUpload { engine: self.clone(), id, file, partial, bytes: 0 })
+        Ok(IncomingUploads { engine: self.clone(), actor: actor.clone(), files: Vec::new() })
     }
 
     pub async fn open_upload(&self, actor: &Actor, id: UploadId) -> Result<(Upload, File), EngineError> {
@@ -120,81 +125,90 @@ impl Engine {
     }
 }
 
-impl IncomingUpload {
-    pub fn id(&self) -> UploadId {
-        self.id
+impl IncomingUploads {
+    /// Begins the next file; the one before is complete.
+    pub async fn start(&mut self, name: Name, media_type: String) -> Result<(), EngineError> {
+        self.complete_last().await?;
+        if self.files.len() >= MAX_FILES {
+            return Err(EngineError::Invalid(format!("send at most {MAX_FILES} files at once")));
+        }
+        let id = UploadId::generate();
+        let partial = self.engine.config().folders.uploads_folder().join(format!("{id}.{PARTIAL}"));
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial).await;
+        let file = Some(opened.map_err(|error| write_error(&error))?);
+        let upload = Upload { id, name, media_type, bytes: 0, created_at: Timestamp::now() };
+        self.files.push(PartialUpload { upload, file, partial });
+        Ok(())
     }
 
     pub async fn write(&mut self, piece: &[u8]) -> Result<(), EngineError> {
-        self.bytes += piece.len() as u64;
-        if self.bytes > MAX_BYTES {
+        let Some(PartialUpload { upload, file: Some(file), .. }) = self.files.last_mut() else {
+            return Err(EngineError::Unavailable("no upload has been started".into()));
+        };
+        upload.bytes += piece.len() as u64;
+        if upload.bytes > MAX_BYTES {
             return Err(EngineError::Invalid(format!("a file has at most {MAX_BYTES} bytes")));
         }
-        let Some(file) = &mut self.file else {
-            return Err(EngineError::Unavailable("the upload is already finished".into()));
-        };
         file.write_all(piece).await.map_err(|error| write_error(&error))
     }
 
-    /// Syncs the file to disk, then records it: an upload whose URL was returned can be read.
-    pub async fn finish(
-        self,
-        actor: &Actor,
-        name: Name,
-        media_type: String,
-        attempt: Option<&IdempotentRequest>,
-    ) -> Result<Upload, EngineError> {
-        actor.require(Permission::Post)?;
-        let (engine, actor, attempt) = (self.engine.clone(), actor.clone(), attempt.cloned());
+    /// Syncs the file that was written last, and counts it in its workspace's share.
+    async fn complete_last(&mut self) -> Result<(), EngineError> {
+        let Some(last) = self.files.last_mut() else { return Ok(()) };
+        let Some(mut file) = last.file.take() else { return Ok(()) };
+        self.engine.check_storage(&self.actor.workspace, last.upload.bytes).await?;
+        file.flush().await.map_err(|error| write_error(&error))?;
+        file.sync_all().await.map_err(|error| write_error(&error))
+    }
+
+    /// Records the files once all are synced: an upload whose URL was returned can be read. All of them are recorded, or
+    /// none is left.
+    pub async fn finish(self, attempt: Option<&IdempotentRequest>) -> Result<Vec<Upload>, EngineError> {
+        let (engine, attempt) = (self.engine.clone(), attempt.cloned());
         // In a task of its own: a client that disconnects must not leave a file without an owner.
-        let kept = engine
-            .background_tasks()
-            .spawn(async move { self.finish_detached(&actor, name, media_type, attempt.as_ref()).await });
+        let kept = engine.background_tasks().spawn(async move { self.finish_detached(attempt.as_ref()).await });
         kept.await.unwrap_or_else(|error| Err(error.into()))
     }
 
-    async fn finish_detached(
-        mut self,
-        actor: &Actor,
-        name: Name,
-        media_type: String,
-        attempt: Option<&IdempotentRequest>,
-    ) -> Result<Upload, EngineError> {
-        self.engine.check_storage(&actor.workspace, self.bytes).await?;
-        let whole = self.engine.upload_file(self.id);
-        self.move_into_place(&whole).await.map_err(|error| write_error(&error))?;
-        let upload = Upload { id: self.id, name, media_type, bytes: self.bytes, created_at: Timestamp::now() };
-        if let Err(error) = self.engine.store().add_upload(actor, &upload, attempt).await {
-            // If it was recorded although the response got lost, its owner finds no file: better than a file without an
-            // owner.
-            if let Err(error) = tokio::fs::remove_file(&whole).await {
-                tracing::warn!(upload = %self.id, %error, "the file of a failed upload could not be removed");
+    async fn finish_detached(mut self, attempt: Option<&IdempotentRequest>) -> Result<Vec<Upload>, EngineError> {
+        self.complete_last().await?;
+        let uploads: Vec<Upload> = self.files.iter().map(|file| file.upload.clone()).collect();
+        let recorded = match self.move_into_place().await {
+            Ok(()) => self.engine.store().add_uploads(&self.actor, &uploads, attempt).await.map_err(EngineError::from),
+            Err(error) => Err(write_error(&error)),
+        };
+        if let Err(error) = recorded {
+            // If they were recorded although the response got lost, their owner finds no files: better than files
+            // without an owner.
+            for upload in &uploads {
+                remove_if_exists(&self.engine.upload_file(upload.id));
             }
-            return Err(error.into());
+            return Err(error);
         }
-        Ok(upload)
+        Ok(uploads)
     }
 
-    async fn move_into_place(&mut self, whole: &Path) -> io::Result<()> {
-        if let Some(mut file) = self.file.take() {
-            file.flush().await?;
-            file.sync_all().await?;
+    async fn move_into_place(&self) -> io::Result<()> {
+        for PartialUpload { upload, partial, .. } in &self.files {
+            tokio::fs::rename(partial, self.engine.upload_file(upload.id)).await?;
         }
-        tokio::fs::rename(&self.partial, whole).await?;
-        match whole.parent() {
-            // A rename is durable only once its folder is synced.
-            Some(folder) => File::open(folder).await?.sync_all().await,
-            None => Ok(()),
-        }
+        // A rename is durable only once its folder is synced.
+        File::open(self.engine.config().folders.uploads_folder()).await?.sync_all().await
     }
 }
 
-impl Drop for IncomingUpload {
+impl Drop for IncomingUploads {
     fn drop(&mut self) {
-        match std::fs::remove_file(&self.partial) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(upload = %self.id, %error, "a partial upload could not be removed"),
+        self.files.iter().for_each(|file| remove_if_exists(&file.partial));
+    }
+}
+
+fn remove_if_exists(file: &Path) {
+    match std::fs::remove_file(file) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            tracing::warn!(file = %file.display(), %error, "the file of a failed upload could not be removed")
         }
     }
 }

@@ -246,6 +246,8 @@ pub enum HistoryAuthor {
 pub struct TurnChannel {
     pub events: mpsc::Sender<ProviderEvent>,
     pub commands: mpsc::Receiver<TurnCommand>,
+    /// Whether the room keeps the original data of every piece of the answer, not only of other events.
+    pub keeps_raw: bool,
 }
 
 /// An event, with the provider's original message as JSON text.
@@ -345,7 +347,7 @@ pub enum TurnCommand {
     /// The decision on a tool call that waits for approval: the tool runs, or is refused.
     ResolveApproval { approval: ApprovalId, decision: Decision, input: Option<Value> },
     /// A new message for the current answer, if the provider supports it. Answered by [`TurnEvent::Steered`].
-    Steer { message: MessageId, text: String },
+    Steer { message: MessageId, text: String, attachments: Vec<AttachedFile> },
 }
 
 #[derive(Clone, PartialEq, Debug)]

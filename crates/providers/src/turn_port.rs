@@ -2,7 +2,7 @@
 //! so that its commands are received at any time. A provider reads its program or model only while [`TurnPort`] has
 //! capacity, so a slow engine slows them down.
 
-use crate::{ProviderEvent, TurnChannel, TurnCommand, TurnEvent};
+use crate::{AttachedFile, ProviderEvent, TurnChannel, TurnCommand, TurnEvent};
 use domain::{
     event::Decision,
     ids::{ApprovalId, MessageId},
@@ -30,6 +30,7 @@ pub struct TurnPort {
     capacity: usize,
     stop_requested: bool,
     commands_ended: bool,
+    keeps_raw: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -44,6 +45,8 @@ pub enum PortEvent {
     Steer {
         message: MessageId,
         text: String,
+        /// Their paths are in the text.
+        attachments: Vec<AttachedFile>,
     },
     /// The command sender was dropped: nobody can answer any more. Returned once.
     CommandsEnded,
@@ -53,7 +56,7 @@ pub enum PortEvent {
 
 impl TurnPort {
     pub fn new(channel: TurnChannel) -> Self {
-        let TurnChannel { events, commands } = channel;
+        let TurnChannel { events, commands, keeps_raw } = channel;
         Self {
             events,
             commands,
@@ -62,6 +65,7 @@ impl TurnPort {
             capacity: QUEUE_CAPACITY,
             stop_requested: false,
             commands_ended: false,
+            keeps_raw,
         }
     }
 
@@ -85,6 +89,17 @@ impl TurnPort {
             Err(TrySendError::Full(event)) => self.queue.push_back(event),
             // Nobody receives it.
             Ok(()) | Err(TrySendError::Closed(_)) => {}
+        }
+    }
+
+    pub fn keeps_raw(&self) -> bool {
+        self.keeps_raw
+    }
+
+    /// Adds the provider's message to the first of its events, if the room keeps it for every piece of an answer.
+    pub fn keep_raw(&self, events: &mut [ProviderEvent], raw: &str) {
+        if let (true, Some(first)) = (self.keeps_raw, events.first_mut()) {
+            first.raw.get_or_insert_with(|| raw.to_owned());
         }
     }
 
@@ -222,7 +237,7 @@ fn event_of(command: TurnCommand, stop_requested: &mut bool) -> Option<PortEvent
         TurnCommand::ResolveApproval { approval, decision, input } => {
             Some(PortEvent::ResolveApproval { approval, decision, input })
         }
-        TurnCommand::Steer { message, text } => Some(PortEvent::Steer { message, text }),
+        TurnCommand::Steer { message, text, attachments } => Some(PortEvent::Steer { message, text, attachments }),
     }
 }
 
@@ -247,7 +262,7 @@ mod tests {
 
     fn port(capacity: usize) -> TestPort {
         let ((events, received), (commander, commands)) = (channel(capacity), channel(4));
-        (TurnPort::new(TurnChannel { events, commands }), received, commander)
+        (TurnPort::new(TurnChannel { events, commands, keeps_raw: false }), received, commander)
     }
 
     #[tokio::test]
@@ -297,7 +312,8 @@ mod tests {
 
         let (abandoned, ((events, _received), (_commander, commands))) =
             (CancellationToken::new(), (channel(1), channel(1)));
-        let mut port = TurnPort::new(TurnChannel { events, commands }).abandoned_by(abandoned.clone());
+        let mut port =
+            TurnPort::new(TurnChannel { events, commands, keeps_raw: false }).abandoned_by(abandoned.clone());
         abandoned.cancel();
         assert_eq!(port.next().await, PortEvent::Stop);
     }
@@ -307,7 +323,7 @@ mod tests {
         let (mut port, mut received, commander) = port(4);
         assert_eq!(port.unless_stopped(async { 1 }).await, Some(1));
         let message = MessageId::generate();
-        commander.send(TurnCommand::Steer { message, text: "also".into() }).await.unwrap();
+        commander.send(TurnCommand::Steer { message, text: "also".into(), attachments: Vec::new() }).await.unwrap();
         commander.send(TurnCommand::Interrupt).await.unwrap();
         assert_eq!(port.unless_stopped(std::future::pending::<()>()).await, None);
         assert_eq!(received.recv().await.unwrap().event, TurnEvent::Steered { message, taken: false });
@@ -330,7 +346,7 @@ mod tests {
     async fn the_end_of_a_turn_declines_a_late_steer() {
         let (port, mut received, commander) = port(4);
         let message = MessageId::generate();
-        commander.send(TurnCommand::Steer { message, text: "late".into() }).await.unwrap();
+        commander.send(TurnCommand::Steer { message, text: "late".into(), attachments: Vec::new() }).await.unwrap();
         port.finish().await;
         assert_eq!(received.recv().await.unwrap().event, TurnEvent::Steered { message, taken: false });
         assert!(received.recv().await.is_none());

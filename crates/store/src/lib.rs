@@ -28,7 +28,7 @@ pub use catalog::{
     idempotency::EarlierResult,
     list_cursor::{InvalidCursor, ListCursor},
     mcp_servers::{MAX_MCP_SERVERS, McpServerImport, McpServerRecord},
-    mcp_trust::TrustedFile,
+    mcp_trust::TrustedContent,
     members::Membership,
     memory::{MAX_MEMORIES, MemoryRecord},
     messages::TranscriptRange,

@@ -30,6 +30,7 @@ macro_rules! files {
             "0018_projects.sql",
             "0019_paused_rooms.sql",
             "0020_run_contexts.sql",
+            "0021_mcp_variables.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -44,17 +44,22 @@ pub async fn backup(arguments: &BackupArgs) -> anyhow::Result<Exit> {
     }
     let config = AppConfig::load(&arguments.data.flags())?;
     let store = open_store(&config).await?;
-    let contents = store::backup::backup(&store, &arguments.file).await?;
+    let backed_up = store::backup::backup(&store, &arguments.file).await;
     let data_dir = config.store.data_dir.clone();
     let left_out = tokio::task::spawn_blocking(move || files_left_out(&data_dir)).await?;
     let mut out = io::stdout().lock();
-    print_backed_up(&mut out, &arguments.file, &contents)?;
+    if let Ok(contents) = &backed_up {
+        print_backed_up(&mut out, &arguments.file, contents)?;
+    }
+    // Also for a database that is backed up by other means.
     print_left_out(&mut out, &config.store.data_dir, &left_out)?;
+    backed_up?;
     Ok(Exit::Success)
 }
 
-/// Folders of the data folder that a backup of the database does not contain.
-const LEFT_OUT: [&str; 4] = ["uploads", "rooms", "agents", "skills"];
+/// Folders of the data folder that a backup of the database does not contain: uploads, the folders of rooms and projects, what
+/// agents' programs remember, and the operator's skills.
+const LEFT_OUT: [&str; 6] = ["uploads", "rooms", "projects", "agents", "homes", "skills"];
 /// More files are not counted.
 const MAX_COUNTED: u64 = 100_000;
 
@@ -91,7 +96,7 @@ fn print_left_out(out: &mut impl Write, data_dir: &Path, left_out: &[FolderLeftO
     if left_out.is_empty() {
         return Ok(());
     }
-    writeln!(out, "not in it, and to be copied from {}:", data_dir.display())?;
+    writeln!(out, "not in the database, and to be copied from {}:", data_dir.display())?;
     for FolderLeftOut { name, files, bytes } in left_out {
         let number = if *files >= MAX_COUNTED { format!("{files} files or more") } else { format!("{files} files") };
         writeln!(out, "  {name}/  {number}, {bytes} bytes")?;

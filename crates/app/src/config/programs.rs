@@ -183,10 +183,7 @@ fn argument(text: &str) -> Option<String> {
 }
 
 pub(super) fn variable(text: &str) -> Option<String> {
-    let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    // Greenroom's own settings contain secrets such as the database password (invariant 17).
-    let ours = text.to_ascii_uppercase().starts_with("GREENROOM");
-    (!text.is_empty() && text.chars().all(letters) && !ours).then(|| text.to_owned())
+    domain::mcp::may_be_allowed(text).then(|| text.to_owned())
 }
 
 fn acp_agent(text: &str) -> Option<AcpAgentEntry> {

@@ -2,10 +2,12 @@
 
 use crate::{
     direct::{DirectFixture, statuses},
-    endpoints::requests::{journal, message_of, post, response_to, runs_of, wait_for_end},
+    endpoints::requests::{
+        RoomFollower, data, journal, message_of, post, post_text, response_to, runs_of, wait_for_end,
+    },
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use domain::{ids::RoomId, run::RunStatus};
+use domain::{event::EventType, ids::RoomId, run::RunStatus};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -144,6 +146,92 @@ async fn files_that_no_model_is_shown_can_be_read_in_pieces() {
         assert!(text.contains("as base64") && text.contains("UEsDBAAB"), "{provider}: {text}");
         let text = fixture.answer_to(room, "!call read_attachment {\"path\":\"../local.key\"}").await;
         assert!(text.contains("path: one of attachments/"), "{provider}: {text}");
+    }
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_steered_messages_reach_the_model() {
+    let fixture = DirectFixture::open().await;
+    let png = png();
+    let (image, archive) = (fixture.upload("a.png", &png).await, fixture.upload("a.zip", b"PK\x03\x04\0\x01").await);
+    for provider in ["anthropic", "openai", "openai_responses", "google"] {
+        let room = fixture.room(provider, json!({})).await;
+        let mut follower = RoomFollower::start(fixture.api(), room).await;
+        let steer = async |text: &str, file: &Value| {
+            let attachments = json!([{"name": "x", "media_type": "x/y", "url": file["url"]}]);
+            let message = json!({"text": text, "attachments": attachments, "when_busy": "steer"});
+            let accepted = post(fixture.api(), &format!("/api/rooms/{room}/messages"), &message).await;
+            runs_of(&accepted.expect_status(202))[0]
+        };
+        let running = post_text(fixture.api(), room, "!slow 20 50").await;
+        follower.first_delta(running).await;
+        assert_eq!(steer("!count 3", &image).await, running, "{provider}: the answer in progress takes it");
+        let run = wait_for_end(fixture.api(), running).await;
+        assert_eq!(run.status, RunStatus::Completed, "{:?}", run.error);
+        let parts = user_parts(provider, &fixture.last_request(), 1);
+        assert_eq!(parts[0], expected(provider, "image/png", "a.png", &png), "{provider}");
+        assert!(parts[1]["text"].as_str().unwrap().starts_with("!count 3\n\nAttached files:\n- attachments/"));
+
+        // Now the conversation has a file, so the tool that reads the others is there.
+        let running = post_text(fixture.api(), room, "!slow 20 50").await;
+        follower.first_delta(running).await;
+        assert_eq!(steer("and this", &archive).await, running, "{provider}");
+        let call = json!({"text": "!call read_attachment {\"path\":\"nowhere\"}", "when_busy": "steer"});
+        post(fixture.api(), &format!("/api/rooms/{room}/messages"), &call).await.expect_status(202);
+        let run = wait_for_end(fixture.api(), running).await;
+        let text = message_of(fixture.api(), &run).await.text;
+        assert!(text.contains("a.png") && text.contains("a.zip"), "{provider}: the tool knows both: {text}");
+        let notices = statuses(&journal(fixture.api(), room).await);
+        assert_eq!(notices, ["steered", "attachment_not_shown", "steered", "steered"], "{provider}");
+
+        // Without that tool, a run of its own answers the message.
+        let room = fixture.room(provider, json!({})).await;
+        let mut follower = RoomFollower::start(fixture.api(), room).await;
+        let running = post_text(fixture.api(), room, "!slow 20 50").await;
+        follower.first_delta(running).await;
+        let message = json!({"text": "what is in it?", "when_busy": "steer",
+                             "attachments": [{"name": "x", "media_type": "x/y", "url": archive["url"]}]});
+        let accepted = post(fixture.api(), &format!("/api/rooms/{room}/messages"), &message).await.expect_status(202);
+        let other = runs_of(&accepted)[0];
+        assert_ne!(other, running, "{provider}");
+        assert_eq!(wait_for_end(fixture.api(), other).await.status, RunStatus::Completed);
+        let request = fixture.last_request().to_string();
+        assert!(request.contains("a.zip") && request.contains("read_attachment"), "{provider}: {request}");
+    }
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_beyond_the_limit_is_named_and_never_sent() {
+    let fixture = DirectFixture::open().await;
+    // Eight bytes at the end are the width and the height.
+    let with_size = |width: u32, height: u32| [&png()[..16], &width.to_be_bytes(), &height.to_be_bytes()].concat();
+    let wide = fixture.upload("wide.png", &with_size(20_000, 10)).await;
+    let mut heavy = png();
+    heavy.resize(16_000_000, 0);
+    let heavy = fixture.upload("heavy.png", &heavy).await;
+    for (provider, bytes, side) in [
+        ("anthropic", "3900000", "8000"),
+        ("openai", "15000000", "16000"),
+        ("openai_responses", "15000000", "16000"),
+        ("google", "13000000", "16000"),
+    ] {
+        let room = fixture.room(provider, json!({})).await;
+        fixture.answer_to_files(room, "look", &[&wide, &heavy]).await;
+        let request = fixture.last_request().to_string();
+        assert!(!request.contains("base64,") && !request.contains("\"data\""), "{provider}: no part of them was sent");
+        let told: Vec<String> = journal(fixture.api(), room)
+            .await
+            .iter()
+            .filter(|event| event.kind == EventType::Status)
+            .map(|event| data(event)["message"].as_str().unwrap().to_owned())
+            .collect();
+        assert!(
+            told[0].contains("wide.png") && told[0].contains("20000 × 10 pixels") && told[0].contains(side),
+            "{told:?}"
+        );
+        assert!(told[1].contains("heavy.png") && told[1].contains(bytes), "{provider}: {told:?}");
     }
     fixture.close().await;
 }

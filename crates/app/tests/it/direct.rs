@@ -7,7 +7,7 @@ use crate::endpoints::requests::{
 use domain::{event::EventType, ids::RoomId, message::Part, run::RunStatus};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::fs;
+use std::{fs, path::Path};
 use testkit::{
     client::{SeenEvent, TestClient},
     database::TestDatabase,
@@ -30,7 +30,7 @@ impl DirectFixture {
         Self::open_with(TestDatabase::sqlite(), "test-key").await
     }
 
-    async fn open_with(database: TestDatabase, key: &str) -> Self {
+    pub async fn open_with(database: TestDatabase, key: &str) -> Self {
         Self::open_with_settings(database, key, &[]).await
     }
 
@@ -53,6 +53,15 @@ impl DirectFixture {
 
     pub fn api(&self) -> &TestClient {
         self.server.api()
+    }
+
+    pub fn data_folder(&self) -> &Path {
+        self.server.database().folder()
+    }
+
+    /// The newest request to a model, as text.
+    pub fn last_request_text(&self) -> String {
+        self.models.requests().pop().unwrap().body.to_string()
     }
 
     pub async fn room(&self, provider: &str, settings: Value) -> RoomId {
@@ -292,7 +301,9 @@ async fn variables_of_the_sdks_set_addresses_keys_and_headers() {
         ("ANTHROPIC_CUSTOM_HEADERS", "X-Team: blue\nX-Room: one"),
         ("OPENAI_BASE_URL", openai.as_str()),
         ("OPENAI_API_KEY", "key-of-openai"),
-        ("OPENAI_ORG_ID", "org-1"),
+        // One of two spellings each.
+        ("OPENAI_ORGANIZATION", "org-1"),
+        ("OPENAI_PROJECT_ID", "project-1"),
         ("GOOGLE_GEMINI_BASE_URL", plain.as_str()),
         ("GOOGLE_API_KEY", "key-of-google"),
     ];
@@ -301,7 +312,7 @@ async fn variables_of_the_sdks_set_addresses_keys_and_headers() {
     for (provider, key, header) in [
         ("anthropic", "token-of-a-gateway", ("x-team", "blue")),
         ("openai", "key-of-openai", ("openai-organization", "org-1")),
-        ("openai_responses", "key-of-openai", ("openai-organization", "org-1")),
+        ("openai_responses", "key-of-openai", ("openai-project", "project-1")),
         ("google", "key-of-google", ("x-goog-api-key", "key-of-google")),
     ] {
         let room = fixture.room(provider, json!({})).await;

@@ -17,7 +17,7 @@ pub use file::{MAX_FILE_BYTES, MAX_SERVERS, McpFileError, McpFileServers, parse_
 pub use secrets::{MASK, McpSecrets, split_authority};
 pub use tiers::{McpTier, McpTierServers, MergedMcpServer, MergedMcpServers, merge};
 pub use tool_name::{server_pattern, tool_name, tool_of};
-pub use variables::{UnsetVariable, substitute, variables_in};
+pub use variables::{UnsetVariable, may_be_allowed, substitute, variables_in};
 
 use crate::owner::Owner;
 use serde::{Deserialize, Serialize};

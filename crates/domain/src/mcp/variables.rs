@@ -63,6 +63,15 @@ pub fn substitute(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result
     Ok(filled)
 }
 
+/// Whether settings may use an environment variable of this name, if the operator allows it. Greenroom's own settings contain
+/// secrets such as the database's password (invariant 17).
+pub fn may_be_allowed(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (1..=128).contains(&name.len())
+        && name.chars().all(is_letter)
+        && !name.to_ascii_uppercase().starts_with("GREENROOM")
+}
+
 /// The names of all referenced variables, with or without a default.
 pub fn variables_in(transport: &McpTransport) -> BTreeSet<String> {
     let mut texts: Vec<&String> = Vec::new();

@@ -1,4 +1,5 @@
-//! The policy of a room: who speaks when, how long agents go on among themselves, and what a new message does meanwhile.
+//! The policy of a room: who speaks when, how long agents go on among themselves, what a new message does meanwhile, and
+//! what is stored of it.
 //!
 //! A policy is stored as JSON. A missing field has the meaning it had before the field existed, so rooms of earlier
 //! versions keep their behavior; [`RoomPolicy::for_new_room`] has the defaults of today.
@@ -49,6 +50,9 @@ pub struct RoomPolicy {
     pub judge: Option<AgentId>,
     /// Decides the order of agents with equal priority, together with the message. A new room gets a random one.
     pub seed: u32,
+    /// Whether the provider's original data is stored with every piece of an answer too, and not only with its other events.
+    /// It is several times as long as the text, and counts as stored bytes.
+    pub keep_raw: bool,
     /// The settings of single agents in this room; an agent without an entry has the defaults.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub members: BTreeMap<AgentId, MemberSettings>,
@@ -70,6 +74,7 @@ impl Default for RoomPolicy {
             moderator: None,
             judge: None,
             seed: 0,
+            keep_raw: false,
             members: BTreeMap::new(),
         }
     }

@@ -15,6 +15,7 @@ mod mcp_import;
 mod mcp_live;
 mod mcp_servers;
 mod mcp_trust;
+mod mcp_variables;
 mod mcp_views;
 mod memories;
 mod post;
@@ -25,6 +26,7 @@ mod rooms;
 mod signal;
 mod skill_training;
 mod skill_transfer;
+mod skill_trust;
 mod skills;
 mod start_run;
 mod steer;
@@ -44,7 +46,8 @@ pub(crate) use inspect::InspectionCache;
 pub use inspect::{CapabilitiesView, InspectionView, ProviderView};
 pub use mcp_import::{ImportOutcome, ImportProblem, ImportedServer};
 pub use mcp_live::McpToolCall;
-pub use mcp_trust::{McpFileServerView, McpTrustState, McpTrustView};
+pub use mcp_trust::{McpFileServerView, McpTrustView};
+pub use mcp_variables::{AllowedVariableSource, AllowedVariableView};
 pub use mcp_views::{
     McpAnnotations, McpCallView, McpFailureView, McpIdentity, McpListingView, McpLogLine, McpLogsView, McpQuarantined,
     McpServerView, McpStateView, McpStatusView, McpTestView, McpToolView,
@@ -56,6 +59,7 @@ pub use project_files::{
 pub use projects::{IsolatedProject, NewProject, ProjectPatch};
 pub use rooms::{NewRoom, RoomPatch};
 pub use skill_training::{NewRating, ProposalSource};
+pub use skill_trust::{ProjectSkillView, SkillTrustView};
 pub use skills::{CheckedSkill, ComparedVersion, SkillRevision, check_document, check_spec};
 pub use tape::{CellStatus, TapeCellView, TapeCommand, TapeState, TapeView};
 

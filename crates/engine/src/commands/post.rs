@@ -20,6 +20,7 @@ use domain::{
     room::{RoomPolicy, TurnOrder, WhenBusy},
     signal::{Signal, SignalBody},
     time::Timestamp,
+    upload::MAX_FILES,
 };
 use serde::Serialize;
 use store::{
@@ -59,8 +60,6 @@ pub struct RunRef {
     pub id: RunId,
     pub agent_id: AgentId,
 }
-
-const MAX_ATTACHMENTS: usize = 32;
 
 impl Engine {
     pub async fn post(
@@ -360,8 +359,8 @@ pub(super) fn check_post(post: &NewPost) -> Result<(), EngineError> {
         let detail = format!("text: a message has at most {MAX_TEXT_BYTES} bytes, this one has {}", post.text.len());
         return Err(EngineError::invalid_field("/text", detail));
     }
-    if post.attachments.len() > MAX_ATTACHMENTS {
-        return Err(EngineError::invalid_field("/attachments", format!("attachments: at most {MAX_ATTACHMENTS}")));
+    if post.attachments.len() > MAX_FILES {
+        return Err(EngineError::invalid_field("/attachments", format!("attachments: at most {MAX_FILES}")));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Removes what an erased room, agent or project has on disk: its folder, its uploads, and the files in which agents' programs keep
 //! their conversations. Links are removed and not followed (invariant 18).
 
-use crate::{Engine, Folders, agent_workspace::sandbox_key, mcp_servers::folder_key};
+use crate::{Engine, Folders, agent_workspace::sandbox_key};
 use domain::{
     hex,
     ids::{ProjectId, RoomId},
@@ -23,21 +23,21 @@ const MAX_DEPTH: usize = 12;
 const MAX_ENTRIES: usize = 100_000;
 
 impl Engine {
-    /// Removes the trust in the room's `.mcp.json`, which is stored by the path of the room's own folder.
+    /// Removes the trust in the room's `.mcp.json` and skills, which is stored by the path of the room's own folder.
     pub(super) async fn forget_trust(&self, owner: &Owner, room: RoomId) -> Result<(), StoreError> {
         let folders = &self.config().folders;
         match folders.shared_workspace {
             Some(_) => Ok(()),
-            None => self.store().erase_trust(owner, folder_key(&folders.workspace(room))).await,
+            None => self.forget_trust_in(owner, &folders.workspace(room)).await,
         }
     }
 
-    /// Removes the trust in the `.mcp.json` of a project's folder.
+    /// Removes the trust in the `.mcp.json` and the skills of a project's folder.
     pub(super) async fn forget_project_trust(&self, owner: &Owner, project: ProjectId) -> Result<(), StoreError> {
         match self.store().any_project(owner, project).await? {
             Some(project) => {
                 let folder = self.config().folders.project_folder(&project);
-                self.store().erase_trust(owner, folder_key(&folder)).await
+                self.forget_trust_in(owner, &folder).await
             }
             None => Ok(()),
         }

@@ -40,6 +40,7 @@ pub(crate) struct CatalogServer {
 impl Engine {
     /// Lists servers by name; of two with the same name, the one of the file comes first.
     pub(crate) async fn catalog_servers(&self, owner: &Owner) -> Result<Vec<CatalogServer>, store::StoreError> {
+        self.refresh_mcp_variables().await?;
         let stored = self.store().mcp_servers(owner).await?;
         let file = self.config().mcp_servers.keys().filter_map(|name| self.file_server(name));
         let mut known: Vec<CatalogServer> =
@@ -50,6 +51,7 @@ impl Engine {
 
     /// Returns the server that agents get by this name.
     pub(crate) async fn catalog_server(&self, owner: &Owner, name: &str) -> Result<CatalogServer, EngineError> {
+        self.refresh_mcp_variables().await?;
         match self.file_server(name) {
             Some(known) => Ok(known),
             None => self.stored_server(owner, name).await,

@@ -1,8 +1,8 @@
 //! The `.mcp.json` in a room's workspace. Agents can write it, so nothing in it is used until a person has trusted
 //! exactly this content; a changed file has to be trusted again.
 
+use crate::workspace_trust::ContentTrust;
 use domain::mcp::{MAX_FILE_BYTES, McpFileError, McpFileServers, parse_file};
-use domain::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 use workbench::files::{Root, RootError};
@@ -23,39 +23,26 @@ pub(crate) struct WorkspaceMcpFile {
     /// SHA-256 of the file, if it can be read.
     pub digest: Option<[u8; 32]>,
     pub servers: McpFileServers,
-    pub state: WorkspaceMcpFileState,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum WorkspaceMcpFileState {
-    /// The workspace has no `.mcp.json`.
-    None,
-    Untrusted,
-    Trusted(Timestamp),
-    Unreadable(String),
+    pub state: ContentTrust,
 }
 
 impl WorkspaceMcpFile {
-    pub(super) fn of(read: Result<Option<McpFileContents>, String>, trusted: Option<store::TrustedFile>) -> Self {
+    pub(super) fn of(read: Result<Option<McpFileContents>, String>, trusted: Option<store::TrustedContent>) -> Self {
         let bare = |digest, state| Self { digest, servers: McpFileServers::new(), state };
         match read {
-            Ok(None) => bare(None, WorkspaceMcpFileState::None),
+            Ok(None) => bare(None, ContentTrust::None),
             Ok(Some(McpFileContents { digest, servers: Ok(servers) })) => {
-                let state = match trusted {
-                    Some(file) if file.digest == digest => WorkspaceMcpFileState::Trusted(file.trusted_at),
-                    _ => WorkspaceMcpFileState::Untrusted,
-                };
-                Self { digest: Some(digest), servers, state }
+                Self { digest: Some(digest), servers, state: ContentTrust::of(&digest, trusted) }
             }
             Ok(Some(McpFileContents { digest, servers: Err(why) })) => {
-                bare(Some(digest), WorkspaceMcpFileState::Unreadable(why))
+                bare(Some(digest), ContentTrust::Unreadable(why))
             }
-            Err(why) => bare(None, WorkspaceMcpFileState::Unreadable(why)),
+            Err(why) => bare(None, ContentTrust::Unreadable(why)),
         }
     }
 
     pub(crate) fn is_trusted(&self) -> bool {
-        matches!(self.state, WorkspaceMcpFileState::Trusted(_))
+        matches!(self.state, ContentTrust::Trusted(_))
     }
 }
 

@@ -1,7 +1,10 @@
 //! Resolves the MCP servers that an agent gets from the tiers that define them.
 
-use super::{CatalogServer, McpSecrets, McpServerSource, WorkspaceMcpFile, WorkspaceMcpFileState, mcp_file};
-use crate::Engine;
+use super::{CatalogServer, McpSecrets, McpServerSource, WorkspaceMcpFile, mcp_file};
+use crate::{
+    Engine,
+    workspace_trust::{ContentTrust, TrustSubject},
+};
 use domain::{
     agent::AgentSpec,
     ids::RoomId,
@@ -106,7 +109,7 @@ impl ResolvedServers {
             );
             notices.push(RunNotice { status: "mcp_untrusted", message });
         }
-        if let Some(WorkspaceMcpFile { state: WorkspaceMcpFileState::Unreadable(why), .. }) = &self.mcp_file {
+        if let Some(WorkspaceMcpFile { state: ContentTrust::Unreadable(why), .. }) = &self.mcp_file {
             let message = format!("the .mcp.json in this folder is not used: {why}");
             notices.push(RunNotice { status: "mcp_server_problem", message });
         }
@@ -174,6 +177,9 @@ impl Engine {
             layers.push(McpTierServers { tier: McpTier::Project, servers: servers.collect() });
         }
         let merged = merge(layers);
+        if !merged.in_use.is_empty() {
+            self.refresh_mcp_variables().await?;
+        }
         let workspace = match room {
             Some(room) => Some(self.room_folder(owner, room).await?),
             None => None,
@@ -237,7 +243,7 @@ impl Engine {
         let read = tokio::task::spawn_blocking(move || mcp_file::read(&path)).await;
         let read = read.unwrap_or_else(|error| Err(error.to_string()));
         let trusted = match &read {
-            Ok(Some(_)) => self.store().trusted_file(owner, folder_key(&folder)).await?,
+            Ok(Some(_)) => self.trusted_content(owner, &folder, TrustSubject::McpFile).await?,
             _ => None,
         };
         Ok(WorkspaceMcpFile::of(read, trusted))
@@ -246,7 +252,8 @@ impl Engine {
     /// The values to redact for a server: those of its settings, and those of the environment variables they may
     /// contain.
     pub(crate) fn secrets_of(&self, server: &NamedMcpServer) -> McpSecrets {
-        McpSecrets::from_transport(&server.config.transport).with(self.config().mcp_variables.values())
+        let allowed = self.config().mcp_variables.values();
+        McpSecrets::from_transport(&server.config.transport).with(allowed.iter().map(String::as_str))
     }
 
     /// Returns a server with its variables filled in, if it may be used. `workspace` is the working directory for
@@ -277,9 +284,9 @@ impl Engine {
         let mut config = config.resolve(&|variable| variables.value(variable, of_operator)).map_err(|error| {
             wrong(match &error {
                 McpConfigError::Unset(unset) if !variables.allows(&unset.variable, of_operator) => format!(
-                    "needs the variable {} (in its {}), which the operator has not allowed here (mcp.variables in the \
-                     configuration); a default can be written as ${{{}:-…}}",
-                    unset.variable, unset.field, unset.variable
+                    "needs the variable {0} (in its {1}), which the operator has not allowed here (PUT /api/mcp-variables/{0}, or \
+                     mcp.variables in the configuration); a default can be written as ${{{0}:-…}}",
+                    unset.variable, unset.field
                 ),
                 other => config_error_text(other),
             })
@@ -302,11 +309,6 @@ impl Engine {
 /// Returns whether the operator has configured or trusted the server.
 pub(crate) fn is_from_operator(owner: &Owner, source: McpServerSource) -> bool {
     source == McpServerSource::File || owner.belongs_to_operator()
-}
-
-/// The key under which the store records trust in a folder.
-pub(crate) fn folder_key(folder: &Path) -> &[u8] {
-    folder.as_os_str().as_encoded_bytes()
 }
 
 /// An error text without values: a filled-in value may be a secret.

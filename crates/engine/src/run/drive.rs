@@ -76,6 +76,8 @@ async fn try_drive(engine: &Engine, mut run: ClaimedRun) -> Result<(), StoreErro
 struct PreparedTurn {
     provider: Arc<dyn Provider>,
     request: TurnRequest,
+    /// Whether the room keeps the original data of every piece.
+    keeps_raw: bool,
     session_marks: SessionMarks,
     /// The room's head when the messages for the turn were read.
     known_seq: u64,
@@ -173,7 +175,8 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
     let history = transcript.history(known_seq);
     let request =
         TurnRequest { run_id: run.id, workspace: place, prompt, attachments, later, history, session, memory };
-    Ok(Ok(PreparedTurn { provider, request, session_marks, known_seq, notices, given }))
+    let keeps_raw = room.keeps_raw();
+    Ok(Ok(PreparedTurn { provider, request, keeps_raw, session_marks, known_seq, notices, given }))
 }
 
 /// The error of a run whose budget was used up while it waited in the queue.
@@ -217,7 +220,9 @@ pub(super) async fn prepare_without_skills(
     message: &str,
 ) -> Option<PreparedWorkspace> {
     let skilled = skills::without_skills(agent, message)?;
-    let (place, notices) = engine.prepare_agent_workspace(owner, room, skilled).await.ok()?;
+    let (prepared, has_project_skills) =
+        tokio::join!(engine.prepare_agent_workspace(owner, room, skilled), engine.may_have_project_skills(owner, room));
+    let (place, notices) = prepared.ok().filter(|_| !has_project_skills)?;
     Some(PreparedWorkspace { workspace: place, notices, prompt: None })
 }
 
@@ -233,11 +238,12 @@ async fn start_turn(
     // a second start of the run (invariant 12).
     let prices = prepared.as_ref().map_or_else(|_| PriceSource::default(), |turn| turn.provider.price_source());
     let (turn, agent, session_marks, known_seq, notices, given) = match prepared {
-        Ok(PreparedTurn { provider, request, session_marks, known_seq, notices, given }) => {
+        Ok(PreparedTurn { provider, request, keeps_raw, session_marks, known_seq, notices, given }) => {
             // Includes the settings that its skills add.
             let agent = request.agent().clone();
             let given = given.stored_for(run.id)?;
-            (RunningTurn::start(provider.as_ref(), request), agent, session_marks, known_seq, notices, Some(given))
+            let turn = RunningTurn::start(provider.as_ref(), request, keeps_raw);
+            (turn, agent, session_marks, known_seq, notices, Some(given))
         }
         Err(error) => (RunningTurn::failed(error), agent, SessionMarks::default(), 0, Vec::new(), None),
     };

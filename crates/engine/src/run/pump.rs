@@ -89,11 +89,11 @@ pub(super) struct RunningTurn {
 }
 
 impl RunningTurn {
-    pub(super) fn start(provider: &dyn Provider, request: TurnRequest) -> Self {
+    pub(super) fn start(provider: &dyn Provider, request: TurnRequest, keeps_raw: bool) -> Self {
         let (events_in, events) = mpsc::channel(EVENT_BUFFER);
         let (commands, commands_out) = mpsc::channel(COMMAND_BUFFER);
         let mut task = JoinSet::new();
-        task.spawn(provider.turn(request, TurnChannel { events: events_in, commands: commands_out }));
+        task.spawn(provider.turn(request, TurnChannel { events: events_in, commands: commands_out, keeps_raw }));
         Self { task, events, commands }
     }
 
@@ -264,15 +264,15 @@ impl TurnPump {
                 self.machine.handle(TurnInput::ForgetTool { tool }, now, effects);
                 SignalOutcome::CarriedOut
             }
-            RunRequest::Steer { message, text: Some(text) } => {
+            RunRequest::Steer { message, text: Some(text), attachments } => {
                 let deadline = Instant::now() + STEER_TIMEOUT;
                 let (message, seq) = (message.id, message.seq);
                 self.steering.pending.push(SteeredMessage { signal, message, seq, deadline });
-                self.machine.handle(TurnInput::Steer { message, text }, now, effects);
+                self.machine.handle(TurnInput::Steer { message, text, attachments }, now, effects);
                 // Settled when the provider has replied.
                 return true;
             }
-            RunRequest::Steer { message, text: None } => {
+            RunRequest::Steer { message, text: None, .. } => {
                 settled.redirect(&self.journal, signal, message.id);
                 return false;
             }

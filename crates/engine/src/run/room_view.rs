@@ -34,6 +34,10 @@ impl RoomView {
         self.agents.len() > 1
     }
 
+    pub(super) fn keeps_raw(&self) -> bool {
+        self.policy.keep_raw
+    }
+
     /// The agents whose words this agent does not read.
     pub(super) fn unheard_by(&self, me: AgentId) -> Vec<AgentId> {
         let is_unheard = |agent: &&Agent| agent.id != me && self.policy.member(agent.id).critic;

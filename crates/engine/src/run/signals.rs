@@ -12,6 +12,7 @@ use domain::{
     message::Message,
     signal::{Signal, SignalBody, SignalOutcome},
 };
+use providers::AttachedFile;
 use serde_json::Value;
 use std::collections::HashSet;
 use store::{
@@ -41,6 +42,7 @@ pub(super) enum RunRequest {
     Steer {
         message: Message,
         text: Option<String>,
+        attachments: Vec<AttachedFile>,
     },
     ForgetTool {
         tool: String,
@@ -91,7 +93,8 @@ impl SignalInbox {
                 let message = self.engine.store().message(owner, *room_id, message_id).await?;
                 let folder = self.engine.room_folder(owner, *room_id).await?;
                 let text = self.engine.place_attachments(owner, &folder, &message).await.ok();
-                RunRequest::Steer { message, text }
+                let attachments = self.engine.attached_files(&message);
+                RunRequest::Steer { message, text, attachments }
             }
         })
     }

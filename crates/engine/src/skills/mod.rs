@@ -1,7 +1,11 @@
 //! The skills of a run: looked up by name, in the database first and then in the data folder; filled in with parameter
 //! values; written to a folder of the run by `workbench::skills`; and merged into the prompt, the tool policy and the MCP servers.
+//! `project` adds the trusted skills of the room's folder.
 
 mod builder;
+mod project;
+
+pub(crate) use project::{WorkspaceSkills, filled};
 
 use crate::{Engine, EngineError, agent_workspace::list_names, mcp_servers::RunNotice};
 use builder::{CalledSkill, SkillSetBuilder, read_skill_body, read_skill_folder};
@@ -229,6 +233,9 @@ impl Engine {
                 }
             }
         }
+        let (of_project, notices) = self.project_skills_for_run(owner, room, &names).await?;
+        builder.filled_skills.extend(of_project);
+        builder.result.notices.extend(notices);
         let SkillSetBuilder { result: mut skilled, filled_skills: filled, uses, called, .. } = builder;
         if !filled.is_empty() {
             let folder = self.config().folders.run_folder(&run_folder_name(room, agent.id, run)).join("skills");

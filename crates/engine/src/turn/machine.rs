@@ -18,7 +18,7 @@ use domain::{
     time::Timestamp,
     usage::{Cost, Usage},
 };
-use providers::{ProviderEvent, RoomRequest, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
+use providers::{AttachedFile, ProviderEvent, RoomRequest, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -58,6 +58,7 @@ pub(crate) enum TurnInput {
     Steer {
         message: MessageId,
         text: String,
+        attachments: Vec<AttachedFile>,
     },
     /// The provider cannot be asked to take the message, or does not reply.
     SteerRefused {
@@ -241,7 +242,7 @@ impl TurnMachine {
             TurnInput::ApprovalDecided { approval, decision, input, remember, author } => {
                 self.resolve_approval(approval, decision, input, remember, author, effects);
             }
-            TurnInput::Steer { message, text } => self.steer(message, text, effects),
+            TurnInput::Steer { message, text, attachments } => self.steer(message, text, attachments, effects),
             TurnInput::SteerRefused { message } => self.on_steered(message, false, effects),
             TurnInput::ForgetTool { tool } => {
                 self.settings.remembered.retain(|rule| rule.tool != tool);
@@ -457,12 +458,18 @@ impl TurnMachine {
         effects.push(TurnEffect::SendCommand(TurnCommand::ResolveApproval { approval, decision, input }));
     }
 
-    fn steer(&mut self, message: MessageId, text: String, effects: &mut Vec<TurnEffect>) {
+    fn steer(
+        &mut self,
+        message: MessageId,
+        text: String,
+        attachments: Vec<AttachedFile>,
+        effects: &mut Vec<TurnEffect>,
+    ) {
         if self.is_stopping() {
             return self.settle_steering(message, false, effects);
         }
         self.steering.push(message);
-        effects.push(TurnEffect::SendCommand(TurnCommand::Steer { message, text }));
+        effects.push(TurnEffect::SendCommand(TurnCommand::Steer { message, text, attachments }));
     }
 
     fn on_steered(&mut self, message: MessageId, taken: bool, effects: &mut Vec<TurnEffect>) {

@@ -356,7 +356,7 @@ fn a_remembered_tool_needs_no_approval_until_it_is_forgotten() {
 #[test]
 fn a_steered_message_is_sent_to_the_provider_and_settled_once() {
     let (one, two, other) = (MessageId::generate(), MessageId::generate(), MessageId::generate());
-    let steer = |message| TurnInput::Steer { message, text: "left".into() };
+    let steer = |message| TurnInput::Steer { message, text: "left".into(), attachments: Vec::new() };
     let steered = |message, taken| TurnEvent::Steered { message, taken };
     let test = TurnTest::new().input(steer(one)).input(steer(two));
     let handed = test
@@ -385,7 +385,7 @@ fn a_steered_message_is_sent_to_the_provider_and_settled_once() {
 #[test]
 fn a_steered_message_that_was_not_taken_is_returned() {
     let (one, two) = (MessageId::generate(), MessageId::generate());
-    let steer = |message| TurnInput::Steer { message, text: "left".into() };
+    let steer = |message| TurnInput::Steer { message, text: "left".into(), attachments: Vec::new() };
     let test = TurnTest::new().input(steer(one)).end(TurnEnd::Completed);
     assert_eq!(test.settled_steering(), [(one, false)], "the turn ended without settling it");
     let test = TurnTest::new().input(steer(one)).stop(TurnStopReason::Cancelled).input(steer(two));

@@ -14,8 +14,8 @@ use domain::{
     run::RunStatus,
 };
 use engine::{
-    EngineError, McpVariables,
-    commands::{EffectiveState, EffectiveView, McpTrustState, NewRoom},
+    EngineError, McpVariables, TrustState,
+    commands::{EffectiveState, EffectiveView, NewRoom},
 };
 use serde_json::{Map, Value, json};
 use std::{fs, path::PathBuf};
@@ -74,7 +74,7 @@ fn write_mcp_file(harness: &EngineHarness, room: RoomId, servers: Value) {
 async fn trust(harness: &EngineHarness, actor: &Actor, room: RoomId) {
     let digest = harness.engine.mcp_trust(actor, room).await.unwrap().digest.unwrap();
     let trusted = harness.engine.trust_mcp_file(actor, room, &digest).await.unwrap();
-    assert_eq!(trusted.state, McpTrustState::Trusted);
+    assert_eq!(trusted.state, TrustState::Trusted);
 }
 
 async fn effective(harness: &EngineHarness, agent: AgentId, room: RoomId) -> EffectiveView {
@@ -179,12 +179,12 @@ async fn a_workspace_file_is_used_only_while_its_content_is_trusted(database: Te
     let ann = harness.agent("Ann", "p").await;
     let room = harness.room(&[&ann]).await;
     let none = harness.engine.mcp_trust(&me(), room).await.unwrap();
-    assert_eq!((none.state, none.digest), (McpTrustState::None, None));
+    assert_eq!((none.state, none.digest), (TrustState::None, None));
     assert!(matches!(harness.engine.trust_mcp_file(&me(), room, "x").await, Err(EngineError::Refused { .. })));
 
     write_mcp_file(&harness, room, json!({"own": {"command": "first", "cwd": "sub", "env": {"A": "s3cret-value"}}}));
     let seen = harness.engine.mcp_trust(&me(), room).await.unwrap();
-    assert_eq!(seen.state, McpTrustState::Untrusted);
+    assert_eq!(seen.state, TrustState::Untrusted);
     assert_eq!(
         (seen.servers[0].entry.command.as_deref(), seen.servers[0].entry.env["A"].as_str()),
         (Some("first"), "***")

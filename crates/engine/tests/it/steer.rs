@@ -35,7 +35,7 @@ async fn steer(
     let attempt = attempt();
     let posting = harness.steer(room, &[], Some(&attempt));
     let provider = async {
-        let TurnCommand::Steer { message, text } = turn.next_command().await else { panic!("a message to take") };
+        let TurnCommand::Steer { message, text, .. } = turn.next_command().await else { panic!("a message to take") };
         assert_eq!(text, "left");
         answer(turn, message).await;
     };

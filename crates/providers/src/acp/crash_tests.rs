@@ -89,7 +89,7 @@ async fn invariant_14_limits_failed_starts_pause_further_starts_and_spares() {
             memory: crate::MemoryHandle::default(),
         };
         let ((events, receiver), (commander, commands)) = (mpsc::channel(8), mpsc::channel(1));
-        let turn = provider.turn(request, TurnChannel { events, commands });
+        let turn = provider.turn(request, TurnChannel { events, commands, keeps_raw: false });
         async move {
             let outcome = turn.await;
             drop((receiver, commander));

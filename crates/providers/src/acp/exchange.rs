@@ -4,6 +4,7 @@
 use super::{
     parse::{AcpParser, AcpPermissionRequest},
     process::{AcpProcess, refusal},
+    steering::AcpSteering,
 };
 use crate::{
     ProviderEvent, TurnEvent,
@@ -12,7 +13,11 @@ use crate::{
     jsonrpc::{CallError, RpcError, RpcIncoming, RpcPeer},
     turn_port::{PortEvent, TurnPort},
 };
-use domain::{event::Decision, ids::ApprovalId, mcp::tool_of};
+use domain::{
+    event::Decision,
+    ids::{ApprovalId, MessageId},
+    mcp::tool_of,
+};
 use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
 use tokio::time::{Instant, sleep_until};
@@ -46,6 +51,8 @@ pub struct AcpExchange<'a> {
     port: &'a mut TurnPort,
     /// When the announced calls were last updated.
     announced_at: Instant,
+    /// `None`: the agent takes no message during a prompt.
+    steering: Option<AcpSteering>,
 }
 
 impl<'a> AcpExchange<'a> {
@@ -54,6 +61,7 @@ impl<'a> AcpExchange<'a> {
         session: String,
         parser: AcpParser,
         host_tools: Vec<HostToolDefinition>,
+        can_steer: bool,
         port: &'a mut TurnPort,
     ) -> Self {
         Self {
@@ -67,6 +75,7 @@ impl<'a> AcpExchange<'a> {
             host_tools,
             port,
             announced_at: Instant::now(),
+            steering: can_steer.then(AcpSteering::default),
         }
     }
 
@@ -80,10 +89,21 @@ impl<'a> AcpExchange<'a> {
         let peer = self.peer.clone();
         let prompt = peer.request("session/prompt", params, PROMPT_TIMEOUT);
         tokio::pin!(prompt);
+        let mut answered = None;
         let answer = loop {
+            // A message that the agent has taken belongs to this turn, even if the reply comes after the end.
+            let is_settled = self.interrupted.is_some() || self.steering.as_ref().is_none_or(AcpSteering::is_empty);
+            if let Some(answer) = answered.take_if(|_| is_settled) {
+                break answer;
+            }
             let deadline = self.interrupted.map_or_else(Instant::now, |since| since + INTERRUPT_TIMEOUT);
             tokio::select! {
-                answer = &mut prompt => break answer,
+                answer = &mut prompt, if answered.is_none() => answered = Some(answer),
+                reply = next_reply(&mut self.steering) => {
+                    if let Some((message, taken)) = reply {
+                        self.port.send(TurnEvent::Steered { message, taken });
+                    }
+                }
                 Some(message) = agent.incoming.recv(), if self.port.has_capacity() || self.interrupted.is_some() => {
                     self.handle_incoming(message);
                 }
@@ -126,6 +146,7 @@ impl<'a> AcpExchange<'a> {
                     // Deltas are dropped after an interrupt, to reach the response to the prompt sooner.
                     events.retain(|reported| !is_delta(&reported.event));
                 }
+                self.port.keep_raw(&mut events, &raw);
                 self.port.send_all(events);
             }
             RpcIncoming::Request { id, method, params, raw } if method == "session/request_permission" => {
@@ -184,7 +205,12 @@ impl<'a> AcpExchange<'a> {
         match event {
             PortEvent::CommandsEnded | PortEvent::Sent => {}
             PortEvent::Stop => self.interrupt(),
-            PortEvent::Steer { message, .. } => self.port.decline(message),
+            PortEvent::Steer { message, text, .. } => match &mut self.steering {
+                Some(steering) if self.interrupted.is_none() => {
+                    steering.send(&self.peer, &self.session, message, &text);
+                }
+                _ => self.port.decline(message),
+            },
             PortEvent::ResolveApproval { approval, decision, input } => {
                 if let (Err((decision, input)), Some(OpenPermission { id, permission })) =
                     (self.questions.answer(approval, decision, input), self.open.remove(&approval))
@@ -235,6 +261,13 @@ impl<'a> AcpExchange<'a> {
         if let Err(error) = self.peer.respond(id, answer) {
             tracing::debug!(%error, "could not respond to an agent's request");
         }
+    }
+}
+
+async fn next_reply(steering: &mut Option<AcpSteering>) -> Option<(MessageId, bool)> {
+    match steering {
+        Some(steering) => steering.next().await,
+        None => std::future::pending().await,
     }
 }
 

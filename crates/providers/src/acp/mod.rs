@@ -2,7 +2,8 @@
 //!
 //! `preset` has the command line and the peculiarities of each known agent. `turn` runs one turn: it gets a running
 //! `process`, opens a `session`, and runs an `exchange` that ends with the response to the prompt. `parse`,
-//! `tool_calls` and `ending` convert the agent's messages to events; they are pure. Start with `turn`.
+//! `tool_calls` and `ending` convert the agent's messages to events; they are pure. `steering` sends messages for a prompt in
+//! progress. Start with `turn`.
 
 #[cfg(test)]
 mod crash_tests;
@@ -16,6 +17,9 @@ mod parse;
 mod preset;
 mod process;
 mod session;
+mod steering;
+#[cfg(test)]
+mod steering_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -37,7 +41,10 @@ use crate::{
 };
 use process::AcpLauncher;
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::task::JoinSet;
@@ -71,7 +78,8 @@ impl AcpProvider {
         let AcpConfig { preset, program, pool, idle, host_tools_endpoint: endpoint } = config;
         let pool = ProcessPool::new(PoolLimits { slots: pool, idle_timeout: idle, spares: SPARES });
         let crash_breaker = CrashBreaker::new(&preset.name);
-        let launcher = AcpLauncher { preset, program, host_tools_endpoint: endpoint };
+        let launcher =
+            AcpLauncher { preset, program, host_tools_endpoint: endpoint, can_steer: AtomicBool::new(false) };
         let shared = AcpShared { launcher, pool, crash_breaker };
         Self { shared: Arc::new(shared), preparing: Mutex::default() }
     }
@@ -88,10 +96,10 @@ impl Provider for AcpProvider {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let preset = &self.shared.launcher.preset;
+        let AcpLauncher { preset, can_steer, .. } = &self.shared.launcher;
         Capabilities {
             resume: true,
-            steer: false,
+            steer: can_steer.load(Ordering::Relaxed),
             approvals: true,
             thinking: preset.thinking,
             mcp: true,

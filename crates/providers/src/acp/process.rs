@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 use tokio::sync::mpsc;
@@ -104,6 +104,8 @@ pub struct AcpCapabilities {
     pub http: bool,
     /// Supports MCP servers over SSE.
     pub sse: bool,
+    /// Takes messages during a prompt, by the method `_session/steering`. It is an extension of the protocol's version 1.
+    pub steer: bool,
 }
 
 /// Starts agent processes; shared by all turns of a provider.
@@ -112,6 +114,8 @@ pub struct AcpLauncher {
     pub preset: Preset,
     pub program: AgentProgram,
     pub host_tools_endpoint: HostToolsAccess,
+    /// Whether the program has said that it takes messages during a prompt. It is not known before its first start.
+    pub can_steer: AtomicBool,
 }
 
 impl AcpLauncher {
@@ -223,7 +227,8 @@ impl AcpProcess {
         let can = |ability: &Value| ability.as_bool().unwrap_or(false);
         let load = can(&abilities["loadSession"]);
         let mcp = &abilities["mcpCapabilities"];
-        self.capabilities = Some(AcpCapabilities { load, http: can(&mcp["http"]), sse: can(&mcp["sse"]) });
+        let steer = can(&result["_meta"]["steering"]["supported"]);
+        self.capabilities = Some(AcpCapabilities { load, http: can(&mcp["http"]), sse: can(&mcp["sse"]), steer });
         tracing::debug!(agent = %result["agentInfo"], can = ?self.capabilities, "initialized an ACP agent");
         Ok(())
     }

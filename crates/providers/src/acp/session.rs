@@ -8,7 +8,7 @@ use super::{
 use crate::{AgentWorkspace, TurnEvent, agent_tokens::HostToolsAccess, gateway, host_tools, jsonrpc::CallError};
 use domain::{mcp::McpTransport, time::Timestamp, usage::Cost};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 /// Includes the start of the MCP servers.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -37,6 +37,7 @@ impl AcpLauncher {
         notes: &mut Vec<TurnEvent>,
     ) -> Result<(), CallError> {
         agent.initialize().await?;
+        self.can_steer.store(agent.capabilities.is_some_and(|can| can.steer), Ordering::Relaxed);
         if agent.launch_settings.overrides.restricted {
             notes.push(status("workplace_not_trusted", DISTRUSTED.to_owned()));
         }

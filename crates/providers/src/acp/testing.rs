@@ -25,7 +25,13 @@ use domain::{
     time::Timestamp,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinSet};
 use workbench::process::{ProcessSpec, ProgramExit, Supervisor};
@@ -108,7 +114,12 @@ impl AcpHarness {
             session: None,
             memory: crate::MemoryHandle::default(),
         };
-        let launcher = AcpLauncher { program: program(&preset.command), preset, host_tools_endpoint: endpoint() };
+        let launcher = AcpLauncher {
+            program: program(&preset.command),
+            preset,
+            host_tools_endpoint: endpoint(),
+            can_steer: AtomicBool::new(false),
+        };
         let pool = ProcessPool::new(PoolLimits { slots: 2, idle_timeout: Duration::from_secs(600), spares: 1 });
         let shared = Arc::new(AcpShared { launcher, pool, crash_breaker: CrashBreaker::new("tame") });
         let (_, _, agent) = FakeRpcPeer::new();
@@ -155,7 +166,11 @@ impl AcpHarness {
         let (events, receiver) = mpsc::channel(capacity);
         let (sender, commands) = mpsc::channel(4);
         (self.events, self.commands) = (receiver, sender);
-        self.turns.spawn(turn(self.shared.clone(), self.request.clone(), TurnChannel { events, commands }));
+        self.turns.spawn(turn(
+            self.shared.clone(),
+            self.request.clone(),
+            TurnChannel { events, commands, keeps_raw: false },
+        ));
     }
 
     /// Answers the next request, which must have this method.
@@ -173,6 +188,13 @@ impl AcpHarness {
 
     pub async fn accept_initialize(&mut self, load: bool) {
         self.answer("initialize", json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": load}})).await;
+    }
+
+    /// As `accept_session`, of an agent that takes messages during a prompt.
+    pub async fn accept_steerable_session(&mut self) {
+        let extension = json!({"steering": {"supported": true}});
+        self.answer("initialize", json!({"protocolVersion": 1, "agentCapabilities": {}, "_meta": extension})).await;
+        self.answer("session/new", json!({"sessionId": "s1"})).await;
     }
 
     /// Accepts the initialization and creates a session; the prompt comes next.

@@ -499,7 +499,7 @@ async fn instructions_come_first_and_steering_is_declined() {
     let (_, words) = harness.accept_prompt().await;
     assert!(words.starts_with("<instructions>\nBe brief.\n</instructions>\n\n<conversation_so_far>"), "{words}");
     let message = MessageId::generate();
-    harness.commands.send(TurnCommand::Steer { message, text: "and".into() }).await.unwrap();
+    harness.commands.send(TurnCommand::Steer { message, text: "and".into(), attachments: Vec::new() }).await.unwrap();
     let mut event = harness.next_event().await;
     while matches!(event, TurnEvent::Session { .. } | TurnEvent::ModelCall) {
         event = harness.next_event().await;

@@ -224,7 +224,14 @@ impl AcpTurn<'_> {
         self.port.send(TurnEvent::ModelCall);
         let parser = AcpParser::new(self.shared.launcher.preset.naming);
         let host_tools = agent.launch_settings.host_tools.clone();
-        let mut exchange = AcpExchange::new(agent.peer.clone(), session.id.clone(), parser, host_tools, self.port);
+        let mut exchange = AcpExchange::new(
+            agent.peer.clone(),
+            session.id.clone(),
+            parser,
+            host_tools,
+            agent.capabilities.is_some_and(|can| can.steer),
+            self.port,
+        );
         let params = json!({"sessionId": session.id, "prompt": [{"type": "text", "text": prompt}]});
         let mut host_calls = agent.agent_token.begin_turn(&self.request.workspace, self.request.run_id);
         let answer = exchange.run(agent, &mut host_calls, params).await;

@@ -152,7 +152,13 @@ impl ClaudeConversation {
             return Ok(Vec::new());
         }
         let mut events = Vec::new();
-        for parsed in self.parser.parse_line(&line) {
+        let mut keeps_raw = self.parser.keeps_raw;
+        for mut parsed in self.parser.parse_line(&line) {
+            if let ClaudeOutput::Event(event) = &mut parsed
+                && std::mem::take(&mut keeps_raw)
+            {
+                event.raw.get_or_insert_with(|| line.clone());
+            }
             if parsed == ClaudeOutput::Garbage {
                 self.invalid_lines += 1;
                 tracing::debug!(in_a_row = self.invalid_lines, "a line of Claude Code's output is not JSON");

@@ -125,7 +125,7 @@ impl<'a> ClaudeExchange<'a> {
     }
 
     pub async fn run(mut self, prompt: &str) -> ExchangeOutcome {
-        self.conversation.parser.begin_turn();
+        self.conversation.parser.begin_turn(self.port.keeps_raw());
         self.conversation.send(&wire::user_message(prompt, &self.uuid));
         let ended = self.run_to_end().await;
         self.host_calls.shut_down().await;
@@ -218,7 +218,7 @@ impl<'a> ClaudeExchange<'a> {
                     self.conversation.send_answer(to, decision, input);
                 }
             }
-            PortEvent::Steer { message, text } => self.steer(message, &text),
+            PortEvent::Steer { message, text, .. } => self.steer(message, &text),
             PortEvent::CommandsEnded | PortEvent::Sent => {}
         }
     }

@@ -75,6 +75,8 @@ pub(super) struct ClaudeParser {
     failed_servers: BTreeSet<String>,
     /// The number of background tasks.
     background: usize,
+    /// Whether the line of every piece of an answer is kept.
+    pub keeps_raw: bool,
     /// The number of lines of an unknown kind.
     pub skipped: u64,
 }
@@ -102,7 +104,8 @@ const IGNORED_SYSTEM: [&str; 15] = [
 
 impl ClaudeParser {
     /// Resets the state of the previous turn.
-    pub fn begin_turn(&mut self) {
+    pub fn begin_turn(&mut self, keeps_raw: bool) {
+        self.keeps_raw = keeps_raw;
         self.open = None;
         self.finished.clear();
         self.tools.clear();

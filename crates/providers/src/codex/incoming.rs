@@ -82,7 +82,7 @@ impl CodexTurn<'_> {
                 self.host_calls.stop();
             }
             PortEvent::ResolveApproval { approval, decision, input } => self.answer(approval, decision, input),
-            PortEvent::Steer { message, text } => self.steer(message, &text),
+            PortEvent::Steer { message, text, .. } => self.steer(message, &text),
             PortEvent::CommandsEnded | PortEvent::Sent => {}
         }
     }
@@ -108,7 +108,7 @@ impl CodexTurn<'_> {
                         event,
                         TurnEvent::Text { .. } | TurnEvent::Thinking { .. } | TurnEvent::ToolOutput { .. }
                     );
-                    let raw = if is_delta { None } else { raw.take() };
+                    let raw = if is_delta && !self.port.keeps_raw() { None } else { raw.take() };
                     self.port.send(ProviderEvent { event, raw });
                 }
                 self.end = self.end.take().or(end);

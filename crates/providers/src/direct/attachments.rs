@@ -10,7 +10,7 @@ use crate::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{self, Read as _},
 };
@@ -63,44 +63,75 @@ impl AttachmentLimits {
 }
 
 /// The files of a conversation, by the path that the prompt names.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AttachmentParts {
+    limits: AttachmentLimits,
+    /// What the limits leave for further files.
+    images_left: usize,
+    bytes_left: usize,
     parts: BTreeMap<String, UserPart>,
+    /// The files that the model does not see.
+    hidden: BTreeSet<String>,
     /// What people should know: files of the latest message that the model does not see.
     pub notices: Vec<TurnEvent>,
 }
 
 impl AttachmentParts {
+    pub fn new(limits: AttachmentLimits) -> Self {
+        Self {
+            limits,
+            images_left: limits.images,
+            bytes_left: limits.total_bytes,
+            parts: BTreeMap::new(),
+            hidden: BTreeSet::new(),
+            notices: Vec::new(),
+        }
+    }
+
     /// Reads the files, the newest first: older ones are left out where the limits end. Blocks.
     pub fn load(prompt: &[AttachedFile], history: &[HistoryMessage], limits: AttachmentLimits) -> Self {
-        let mut loaded = Self::default();
-        let (mut images, mut bytes) = (limits.images, limits.total_bytes);
-        let older = history.iter().rev().flat_map(|message| &message.attachments);
-        let all = prompt.iter().map(|file| (file, true)).chain(older.map(|file| (file, false)));
-        for (file, is_new) in all {
-            if loaded.parts.contains_key(&file.path) {
+        let mut loaded = Self::new(limits);
+        loaded.add(prompt, true);
+        for message in history.iter().rev() {
+            loaded.add(&message.attachments, false);
+        }
+        loaded
+    }
+
+    /// Reads the files of one more message, within what the limits leave. Blocks.
+    pub fn add(&mut self, files: &[AttachedFile], is_new: bool) {
+        for file in files {
+            if self.parts.contains_key(&file.path) {
                 continue;
             }
             let part = match read(file).map_err(|error| error.to_string()).and_then(|content| {
-                let part = part(file, &content, &limits, images, bytes)?;
+                let part = part(file, &content, &self.limits, self.images_left, self.bytes_left)?;
                 Ok((part, content.len()))
             }) {
                 Ok((part, size)) => {
-                    bytes -= size;
-                    images -= usize::from(matches!(part, UserPart::Image { .. }));
+                    self.bytes_left -= size;
+                    self.images_left -= usize::from(matches!(part, UserPart::Image { .. }));
                     part
                 }
                 Err(reason) => {
                     if is_new {
                         let message = format!("The model does not see {:?}: {reason}.", file.name);
-                        loaded.notices.push(TurnEvent::Status { status: "attachment_not_shown".into(), message });
+                        self.notices.push(TurnEvent::Status { status: "attachment_not_shown".into(), message });
                     }
+                    self.hidden.insert(file.path.clone());
                     UserPart::Text(format!("[{} is not shown here: {reason}.]", file.path))
                 }
             };
-            loaded.parts.insert(file.path.clone(), part);
+            self.parts.insert(file.path.clone(), part);
         }
-        loaded
+    }
+
+    pub fn limits(&self) -> AttachmentLimits {
+        self.limits
+    }
+
+    pub fn hides_any(&self, files: &[AttachedFile]) -> bool {
+        files.iter().any(|file| self.hidden.contains(&file.path))
     }
 
     /// The parts of a message, to be put before its text.

@@ -71,8 +71,8 @@ impl ModelClient {
     }
 
     /// Sends a request, and returns when the answer starts.
-    pub async fn start_answer(&self, model: &str, body: Value) -> Result<AnswerStream, ModelFailure> {
-        self.begin(model, body).await.map_err(|failure| self.redact_key(failure))
+    pub async fn start_answer(&self, model: &str, body: Value, keeps_raw: bool) -> Result<AnswerStream, ModelFailure> {
+        self.begin(model, body, keeps_raw).await.map_err(|failure| self.redact_key(failure))
     }
 
     /// Some gateways repeat the key in their error message, which is shown in the room.
@@ -81,7 +81,7 @@ impl ModelClient {
         failure
     }
 
-    async fn begin(&self, model: &str, body: Value) -> Result<AnswerStream, ModelFailure> {
+    async fn begin(&self, model: &str, body: Value, keeps_raw: bool) -> Result<AnswerStream, ModelFailure> {
         let ModelClientInner { api, access, deadlines, .. } = &*self.0;
         let base_url = access.base_url.as_str();
         let url = url(*api, base_url, model).ok_or_else(|| {
@@ -121,7 +121,7 @@ impl ModelClient {
             let message = format!("{address} sent {kind} instead of a stream; check that it is the address of the API");
             return Err(ModelFailure::new(ModelFailureKind::InvalidResponse, message));
         }
-        let parser = AnswerParser::new(*api);
+        let parser = AnswerParser::new(*api, keeps_raw);
         Ok(AnswerStream { client: self.clone(), response, parser, has_begun: false })
     }
 }

@@ -134,7 +134,8 @@ mod tests {
     use crate::{
         HistoryAuthor, HistoryMessage,
         direct::{
-            attachments::AttachmentParts,
+            ModelApiKind,
+            attachments::{AttachmentLimits, AttachmentParts},
             conversation::{AssistantBlock, ModelMessage, UserPart},
         },
     };
@@ -143,6 +144,10 @@ mod tests {
 
     fn spoken(speaker: HistoryAuthor, text: &str) -> HistoryMessage {
         HistoryMessage::new(speaker, text)
+    }
+
+    fn no_files() -> AttachmentParts {
+        AttachmentParts::new(AttachmentLimits::of(ModelApiKind::Messages, false))
     }
 
     #[test]
@@ -154,7 +159,7 @@ mod tests {
         ];
         let messages = conversation(
             &history,
-            &AttachmentParts::default(),
+            &no_files(),
             vec!["three".into()],
             &[spoken(HistoryAuthor::OtherAgent("Cyd".into()), "four")],
         );
@@ -184,7 +189,7 @@ mod tests {
             spoken(HistoryAuthor::Person("ann".into()), "look"),
             HistoryMessage { tools, ..spoken(HistoryAuthor::ThisAgent, "I saw it.") },
         ];
-        let messages = conversation(&history, &AttachmentParts::default(), vec!["and now?".into()], &[]);
+        let messages = conversation(&history, &no_files(), vec!["and now?".into()], &[]);
         let [_, ModelMessage::Assistant(made), ModelMessage::ToolResults(results), ModelMessage::Assistant(said), _] =
             &messages[..]
         else {

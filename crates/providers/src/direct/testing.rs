@@ -280,7 +280,7 @@ pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> Running
     };
     let ((events, heard), (commands, received)) = (mpsc::channel(64), mpsc::channel(16));
     let mut task = JoinSet::new();
-    task.spawn(direct.turn(request, TurnChannel { events, commands: received }));
+    task.spawn(direct.turn(request, TurnChannel { events, commands: received, keeps_raw: false }));
     RunningDirectTurn { events: heard, commands, task }
 }
 

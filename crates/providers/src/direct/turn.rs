@@ -13,13 +13,17 @@ use super::{
     xml,
 };
 use crate::{
-    HistoryMessage, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
-    host_tools::{CallOrigin, HostToolAgent, HostToolCalls, HostToolEvent, tools::SKILL},
+    AttachedFile, HistoryMessage, ProviderEvent, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome,
+    TurnRequest,
+    host_tools::{
+        CallOrigin, HostToolAgent, HostToolCalls, HostToolEvent,
+        tools::{READ_ATTACHMENT, SKILL},
+    },
     turn_port::{PortEvent, TurnPort},
 };
 use domain::{
     agent::{ModelOptions, RunTools, ToolCalling},
-    ids::ApprovalId,
+    ids::{ApprovalId, MessageId},
     run::{Receipt, RunError},
 };
 use serde_json::Value;
@@ -47,10 +51,10 @@ pub async fn turn(shared: Arc<DirectShared>, request: TurnRequest, channel: Turn
     let mut port = TurnPort::new(channel);
     let prepared = port.unless_stopped(prepare(&shared, &request)).await.unwrap_or(Err(TurnEnd::Stopped));
     let outcome = match prepared {
-        Ok(PreparedLoop { notices, tool_set, tool_loop, template, agent }) => {
+        Ok(PreparedLoop { notices, tool_set, tool_loop, template, agent, files }) => {
             notices.into_iter().for_each(|notice| port.send(notice));
             let host_calls = HostToolCalls::new(agent, request.run_id);
-            let runner = TurnRunner::new(&shared, &mut port, tool_set, host_calls, tool_loop, template);
+            let runner = TurnRunner::new(&shared, &mut port, tool_set, host_calls, tool_loop, template, files);
             runner.run().await
         }
         Err(end) => TurnOutcome::from_end(end),
@@ -74,6 +78,7 @@ struct PreparedLoop {
     tool_loop: ToolLoop,
     template: RequestTemplate,
     agent: HostToolAgent,
+    files: AttachmentParts,
 }
 
 async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<PreparedLoop, TurnEnd> {
@@ -88,8 +93,8 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
     }
     let history = request.history.read().await.map_err(TurnEnd::Failed)?;
     let (skills, mut notices) = skills(request).await;
-    let files = load_files(shared, request, &history).await;
-    notices.extend(files.notices.iter().cloned());
+    let mut files = load_files(shared, request, &history).await;
+    notices.append(&mut files.notices);
     let older = history.iter().flat_map(|message| message.attachments.iter().cloned());
     let agent = HostToolAgent::on_model_api(request.workspace.clone(), request.memory.clone())
         .with_attachments(older.chain(request.attachments.iter().cloned()).collect());
@@ -120,19 +125,19 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
     let names = ToolNames::new(tool_set.offered.iter().map(|offer| offer.name.as_str()));
     let offers = if is_xml { Vec::new() } else { tool_set.offered.clone() };
     let template = RequestTemplate { model, system, offers, names, options };
-    Ok(PreparedLoop { notices, tool_set, tool_loop, template, agent })
+    Ok(PreparedLoop { notices, tool_set, tool_loop, template, agent, files })
 }
 
 async fn load_files(shared: &DirectShared, request: &TurnRequest, history: &[HistoryMessage]) -> AttachmentParts {
     let limits = AttachmentLimits::of(shared.config.api, shared.config.is_openai_service());
     let (prompt, history) = (request.attachments.clone(), history.to_vec());
     if prompt.is_empty() && history.iter().all(|message| message.attachments.is_empty()) {
-        return AttachmentParts::default();
+        return AttachmentParts::new(limits);
     }
     let loaded = tokio::task::spawn_blocking(move || AttachmentParts::load(&prompt, &history, limits)).await;
     loaded.unwrap_or_else(|error| {
         tracing::error!(%error, "reading attachments panicked");
-        AttachmentParts::default()
+        AttachmentParts::new(limits)
     })
 }
 
@@ -206,6 +211,9 @@ struct TurnRunner<'a> {
     reported: mpsc::Receiver<ToolReport>,
     approvals: BTreeMap<ApprovalId, String>,
     stopped: Option<Instant>,
+    files: AttachmentParts,
+    /// The API's event whose pieces are being handled.
+    raw: Option<String>,
 }
 
 /// Something that the runner waits for.
@@ -225,6 +233,7 @@ impl<'a> TurnRunner<'a> {
         host_calls: HostToolCalls<String>,
         tool_loop: ToolLoop,
         template: RequestTemplate,
+        files: AttachmentParts,
     ) -> Self {
         let (reports, reported) = mpsc::channel(REPORT_BUFFER);
         Self {
@@ -242,21 +251,29 @@ impl<'a> TurnRunner<'a> {
             reported,
             approvals: BTreeMap::new(),
             stopped: None,
+            files,
+            raw: None,
         }
     }
 
     async fn run(mut self) -> TurnOutcome {
         let mut inputs = vec![LoopInput::Begin];
         let end = 'turn: loop {
-            let mut effects = Vec::new();
             for input in inputs.drain(..) {
+                // The first event of the pieces that it is about gets it.
+                if let LoopInput::Piece(AnswerPiece::Raw(data)) = input {
+                    self.raw = Some(data);
+                    continue;
+                }
+                let mut effects = Vec::new();
                 self.tool_loop.on(input, &mut effects);
-            }
-            for effect in effects {
-                if let Some(end) = self.apply(effect) {
-                    break 'turn end;
+                for effect in effects {
+                    if let Some(end) = self.apply(effect) {
+                        break 'turn end;
+                    }
                 }
             }
+            self.raw = None;
             let event = tokio::select! {
                 event = self.port.next() => RunnerEvent::FromEngine(event),
                 more = self.connection.next(), if self.port.has_capacity() => RunnerEvent::Inputs(more),
@@ -264,7 +281,7 @@ impl<'a> TurnRunner<'a> {
                 event = self.host_calls.next(), if self.port.has_capacity() => RunnerEvent::HostTool(event),
                 Some(report) = self.reported.recv(), if self.port.has_capacity() => RunnerEvent::ToolReported(report),
             };
-            inputs = self.inputs_of(event);
+            inputs = self.inputs_of(event).await;
         };
         // Running tools are canceled, and the turn ends when they have ended.
         self.connection = ModelConnection::Idle;
@@ -286,7 +303,7 @@ impl<'a> TurnRunner<'a> {
     }
 
     /// Translates an event into inputs of the tool loop.
-    fn inputs_of(&mut self, event: RunnerEvent) -> Vec<LoopInput> {
+    async fn inputs_of(&mut self, event: RunnerEvent) -> Vec<LoopInput> {
         match event {
             RunnerEvent::Inputs(inputs) => inputs.into_iter().map(|input| self.named(input)).collect(),
             RunnerEvent::FromEngine(PortEvent::CommandsEnded | PortEvent::Sent) => Vec::new(),
@@ -300,7 +317,9 @@ impl<'a> TurnRunner<'a> {
                     _ => Vec::new(),
                 }
             }
-            RunnerEvent::FromEngine(PortEvent::Steer { message, text }) => vec![LoopInput::Steer { message, text }],
+            RunnerEvent::FromEngine(PortEvent::Steer { message, text, attachments }) => {
+                self.steer(message, text, attachments).await.into_iter().collect()
+            }
             RunnerEvent::ToolEnded(Ok((task, FinishedCall { call, outcome, notices }))) => {
                 self.running.remove(&task);
                 notices.into_iter().for_each(|notice| self.port.send(notice));
@@ -330,6 +349,34 @@ impl<'a> TurnRunner<'a> {
         }
     }
 
+    /// A message for the answer in progress, with its files.
+    async fn steer(&mut self, message: MessageId, text: String, files: Vec<AttachedFile>) -> Option<LoopInput> {
+        if files.is_empty() {
+            return Some(LoopInput::Steer { message, parts: vec![text.into()] });
+        }
+        let limits = self.files.limits();
+        let mut all = std::mem::replace(&mut self.files, AttachmentParts::new(limits));
+        let (read, files) = tokio::task::spawn_blocking(move || {
+            all.add(&files, true);
+            (all, files)
+        })
+        .await
+        .inspect_err(|error| tracing::error!(%error, "reading attachments panicked"))
+        .unwrap_or_else(|_| (AttachmentParts::new(limits), Vec::new()));
+        self.files = read;
+        let notices = std::mem::take(&mut self.files.notices);
+        // The tools of a turn do not change: the run that is queued instead has the tool to read them with.
+        if self.files.hides_any(&files) && !self.tool_set.is_host_tool(READ_ATTACHMENT) {
+            self.port.decline(message);
+            return None;
+        }
+        notices.into_iter().for_each(|notice| self.port.send(notice));
+        self.host_calls.attach(&files);
+        let mut parts = self.files.of(&files);
+        parts.push(text.into());
+        Some(LoopInput::Steer { message, parts })
+    }
+
     /// Replaces the API's tool name by the tool's own name.
     fn named(&self, input: LoopInput) -> LoopInput {
         match input {
@@ -342,11 +389,14 @@ impl<'a> TurnRunner<'a> {
 
     fn apply(&mut self, effect: LoopEffect) -> Option<TurnEnd> {
         match effect {
-            LoopEffect::Emit(event) => self.port.send(event),
+            LoopEffect::Emit(event) => {
+                let raw = self.raw.take();
+                self.port.send(ProviderEvent { event, raw });
+            }
             LoopEffect::CallModel(purpose) => {
                 let client = self.shared.client.clone();
                 let (model, body) = (self.template.model.clone(), self.request(purpose));
-                self.connection = ModelConnection::Calling(Box::pin(ask(client, model, body)));
+                self.connection = ModelConnection::Calling(Box::pin(ask(client, model, body, self.port.keeps_raw())));
             }
             LoopEffect::CloseConnection => self.connection = ModelConnection::Idle,
             LoopEffect::WaitToRetry { attempt, failure } => {
@@ -414,8 +464,8 @@ impl<'a> TurnRunner<'a> {
 }
 
 /// A function of its own, so that the future owns its data.
-async fn ask(client: ModelClient, model: String, body: Value) -> Result<AnswerStream, ModelFailure> {
-    client.start_answer(&model, body).await
+async fn ask(client: ModelClient, model: String, body: Value, keeps_raw: bool) -> Result<AnswerStream, ModelFailure> {
+    client.start_answer(&model, body, keeps_raw).await
 }
 
 /// From 0 to 1; good enough to spread retries.

@@ -4,7 +4,7 @@ use super::{
     HostCall, HostToolAgent, HostToolOutcome, HostToolSignal, OpenQuestions, SignalReceiver, SignalSender, UserAnswer,
     UserQuestion, signal_channel,
 };
-use crate::{ProviderEvent, TurnEvent};
+use crate::{AttachedFile, ProviderEvent, TurnEvent};
 use domain::{
     event::Decision,
     ids::{ApprovalId, RunId},
@@ -81,6 +81,11 @@ impl<K> HostToolCalls<K> {
             questions: OpenQuestions::default(),
             is_stopped: false,
         }
+    }
+
+    /// Files of a message that arrived during the turn.
+    pub fn attach(&mut self, files: &[AttachedFile]) {
+        Arc::make_mut(&mut self.agent).attachments.extend_from_slice(files);
     }
 
     /// Starts a call; [`next`](Self::next) returns its end, also if it cannot start.

@@ -246,12 +246,14 @@ impl ScriptPlayer {
 
     async fn say(&mut self, delta: String) -> Result<(), TurnEnd> {
         self.deltas += 1;
-        self.send(TurnEvent::Text { delta, item: None }.into()).await
+        let event = TurnEvent::Text { delta, item: None };
+        let raw = raw(&event, self.port.keeps_raw());
+        self.send(ProviderEvent { event, raw }).await
     }
 
     async fn report(&mut self, event: TurnEvent) -> Result<(), TurnEnd> {
         self.deltas += u64::from(matches!(event, TurnEvent::Text { .. } | TurnEvent::Thinking { .. }));
-        let raw = raw(&event);
+        let raw = raw(&event, self.port.keeps_raw());
         self.send(ProviderEvent { event, raw }).await
     }
 
@@ -276,7 +278,7 @@ impl ScriptPlayer {
     fn handle(&mut self, event: PortEvent) -> Result<(), TurnEnd> {
         match event {
             PortEvent::Stop => return Err(TurnEnd::Stopped),
-            PortEvent::Steer { message, text } => self.steered.push_back((message, text)),
+            PortEvent::Steer { message, text, .. } => self.steered.push_back((message, text)),
             // Too late: the approval is over.
             PortEvent::ResolveApproval { .. } | PortEvent::CommandsEnded | PortEvent::Sent => {}
         }
@@ -284,8 +286,8 @@ impl ScriptPlayer {
     }
 }
 
-/// The raw message that a real provider would have sent. Deltas have none: there are too many.
-fn raw(event: &TurnEvent) -> Option<String> {
+/// The raw message that a real provider would have sent. Deltas have one only if the room keeps it: there are too many.
+fn raw(event: &TurnEvent, keeps_raw: bool) -> Option<String> {
     let sent = match event {
         TurnEvent::ToolUse { id, name, input } => json!({"type": "tool_use", "id": id, "name": name, "input": input}),
         TurnEvent::ToolResult { id, content, is_error } => {
@@ -294,6 +296,8 @@ fn raw(event: &TurnEvent) -> Option<String> {
         TurnEvent::Approval { id, tool_use_id, name, .. } => {
             json!({"type": "approval", "id": id, "tool_use_id": tool_use_id, "name": name})
         }
+        TurnEvent::Text { delta, .. } if keeps_raw => json!({"type": "text", "delta": delta}),
+        TurnEvent::Thinking { delta, .. } if keeps_raw => json!({"type": "thinking", "delta": delta}),
         _ => return None,
     };
     Some(sent.to_string())

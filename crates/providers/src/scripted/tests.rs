@@ -64,7 +64,7 @@ fn start(prompt: &str, capacity: usize) -> (TurnFuture, Receiver<ProviderEvent>,
     };
     let (events, receiver) = channel(capacity);
     let (sender, commands) = channel(4);
-    (ScriptedProvider.turn(request, TurnChannel { events, commands }), receiver, sender)
+    (ScriptedProvider.turn(request, TurnChannel { events, commands, keeps_raw: false }), receiver, sender)
 }
 
 async fn all(mut events: Receiver<ProviderEvent>) -> Vec<ProviderEvent> {
@@ -370,7 +370,7 @@ async fn steered_message_is_echoed_during_the_answer() {
             for _ in 0..before {
                 seen.push(events.recv().await.unwrap());
             }
-            commands.send(TurnCommand::Steer { message, text: "left".into() }).await.unwrap();
+            commands.send(TurnCommand::Steer { message, text: "left".into(), attachments: Vec::new() }).await.unwrap();
             while let Some(reported) = events.recv().await {
                 seen.push(reported);
                 if matches!(prompt, "!hang" | "!ask") && text_of(&seen).contains("steered") {

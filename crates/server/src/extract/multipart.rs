@@ -1,7 +1,11 @@
 //! The files of a `multipart/form-data` body, piece by piece, in bounded memory and within a deadline for each piece.
 
 use crate::error::{Code, Problem};
-use axum::{body::BodyDataStream, extract::Request, http::header};
+use axum::{
+    body::BodyDataStream,
+    extract::Request,
+    http::{HeaderMap, header},
+};
 use bytes::Bytes;
 use futures_util::Stream;
 use std::{
@@ -21,6 +25,11 @@ const DISCARD_DEADLINE: Duration = Duration::from_secs(5);
 /// What may be read before the next piece, or the head of the next part, is complete. The parser has no limit of its own.
 const MAX_READ_AHEAD: usize = 4 << 20;
 
+pub fn is_form(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("multipart/form-data")
+}
+
 pub struct MultipartBody {
     parts: multer::Multipart<'static>,
     read_ahead: Arc<AtomicUsize>,
@@ -28,6 +37,8 @@ pub struct MultipartBody {
 
 pub struct MultipartFile {
     pub name: String,
+    /// The Content-Type of the part.
+    pub media_type: Option<String>,
     field: multer::Field<'static>,
     read_ahead: Arc<AtomicUsize>,
 }
@@ -52,7 +63,9 @@ impl MultipartBody {
             let Some(field) = next.map_err(unreadable)? else { return Ok(None) };
             // A form without a chosen file has an empty name.
             if let Some(name) = field.file_name().filter(|name| !name.is_empty()).map(str::to_owned) {
-                return Ok(Some(MultipartFile { name, field, read_ahead: Arc::clone(&self.read_ahead) }));
+                let media_type = field.content_type().map(ToString::to_string);
+                let read_ahead = Arc::clone(&self.read_ahead);
+                return Ok(Some(MultipartFile { name, media_type, field, read_ahead }));
             }
         }
     }

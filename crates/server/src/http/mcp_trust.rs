@@ -27,9 +27,9 @@ pub async fn mcp_trust(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrustRequest {
-    /// The digest of the reviewed file.
+    /// The digest of the reviewed content.
     #[schema(pattern = "^[0-9a-f]{64}$")]
-    digest: String,
+    pub(super) digest: String,
 }
 
 /// Trust a project's .mcp.json

@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod mcp_servers;
 pub mod mcp_servers_live;
 pub mod mcp_trust;
+pub mod mcp_variables;
 pub mod memories;
 pub mod merge_patch;
 pub mod messages;
@@ -30,11 +31,13 @@ pub mod session;
 pub mod skill_files;
 pub mod skill_training;
 pub mod skill_transfer;
+pub mod skill_trust;
 pub mod skill_versions;
 pub mod skills;
 pub mod tape;
 pub mod tickets;
 pub mod tokens;
+mod upload_body;
 pub mod uploads;
 pub mod usage;
 
@@ -57,14 +60,15 @@ use axum::{
 use domain::{
     actor::Actor,
     permission::Permission::{
-        Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageTokens, Operate, Post, Read, ReadAudit,
+        Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageSkills, ManageTokens, Operate, Post, Read,
+        ReadAudit,
     },
 };
 use serde::{Deserialize, Serialize};
 use store::IdempotentRequest;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
-    let for_files = RouteGuard { policy: Needs(Post), max_body_bytes: uploads::MAX_BYTES, is_counted: true };
+    let for_files = RouteGuard { policy: Needs(Post), max_body_bytes: uploads::MAX_BODY_BYTES, is_counted: true };
     let for_project_files = RouteGuard { max_body_bytes: project_files::MAX_BYTES, ..for_files };
     let builder = builder
         .add_health_check(routes!(health::healthz))
@@ -94,6 +98,8 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(mcp_servers_live::tools))
         .add(Needs(ManageMcpServers), routes!(mcp_servers_live::call))
         .add(Needs(ManageMcpServers), routes!(mcp_servers_live::logs))
+        .add(Needs(Operate), routes!(mcp_variables::variables))
+        .add(Needs(Operate), routes!(mcp_variables::allow_variable, mcp_variables::disallow_variable))
         .add(Needs(Read), routes!(projects::list))
         .add(Needs(Post), routes!(projects::create))
         .add(Needs(Read), routes!(projects::show))
@@ -121,6 +127,8 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Approve), routes!(remembered_tools::forget))
         .add(Needs(Read), routes!(mcp_trust::mcp_trust))
         .add(Needs(ManageMcpServers), routes!(mcp_trust::trust_mcp, mcp_trust::distrust_mcp))
+        .add(Needs(Read), routes!(skill_trust::skill_trust))
+        .add(Needs(ManageSkills), routes!(skill_trust::trust_skills, skill_trust::distrust_skills))
         .add(Needs(Read), routes!(messages::history))
         .add(Needs(Post), routes!(messages::post))
         .add(Needs(Read), routes!(events::read))

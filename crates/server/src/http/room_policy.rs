@@ -27,6 +27,8 @@ pub struct RoomPolicyChange {
     moderator: Option<AgentId>,
     judge: Option<AgentId>,
     seed: Option<u32>,
+    /// Whether the provider's original data is stored with every piece of an answer.
+    keep_raw: Option<bool>,
     /// The settings to change, by agent.
     members: Option<BTreeMap<AgentId, MemberChange>>,
 }

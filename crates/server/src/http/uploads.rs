@@ -5,9 +5,11 @@ use crate::{
     App,
     auth::Caller,
     byte_range,
-    error::{Code, Problem, ProblemSchema},
-    extract::{Fingerprint, FingerprintBuilder, Id, IdempotencyKey, QueryParams, body},
-    http::{Created, WriteOutcome, attempt, named_page::page_limit, run_once},
+    error::{Problem, ProblemSchema},
+    extract::{Fingerprint, Id, IdempotencyKey, QueryParams, multipart::is_form},
+    http::{
+        Created, WriteOutcome, attempt, named_page::page_limit, project_files::UploadedFiles, run_once, upload_body,
+    },
 };
 use axum::{
     Json,
@@ -20,17 +22,15 @@ use domain::{
     name::Name,
     upload::{self, Upload},
 };
-use futures_util::StreamExt as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 pub const PATH: &str = "/api/uploads";
-pub const MAX_BYTES: usize = upload::MAX_BYTES as usize;
+/// The files of a form, and the heads of its parts.
+pub const MAX_BODY_BYTES: usize = upload::MAX_FILES * (upload::MAX_BYTES as usize + 16 * 1024);
 /// Time for a complete upload.
 pub const DEADLINE: Duration = Duration::from_secs(600);
-/// Time between two chunks of an upload.
-const CHUNK_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Image types that browsers may display. SVG is excluded, because it can contain scripts.
 const SAFE_IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"];
@@ -41,9 +41,9 @@ const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct UploadParams {
-    /// The file name: one line, at most 120 characters.
+    /// The file name: one line, at most 120 characters. Not for a form, which has the names in its parts.
     #[param(value_type = String, min_length = 1, max_length = 120)]
-    name: Name,
+    name: Option<Name>,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -66,12 +66,24 @@ impl From<Upload> for UploadView {
     }
 }
 
-/// Upload a file
+/// The uploaded files: the first of them, and all in `uploads`.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct UploadResult {
+    #[serde(flatten)]
+    first: UploadView,
+    /// All files of the request, in their order.
+    uploads: Vec<UploadView>,
+}
+
+/// Upload files
 ///
-/// The body is the file, at most 25 MB, with its Content-Type. Attach it to a message by its `url`.
+/// The body is a file with its Content-Type and its name in `name`, or `multipart/form-data` with up to 32 parts that have a file
+/// name. A file has at most 25 MB. All files of a request are stored, or none. Attach them to a message by their `url`.
 #[utoipa::path(post, path = "/api/uploads", tag = "uploads", params(UploadParams),
-               request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-               responses((status = 201, body = UploadView),
+               request_body(content((Vec<u8> = "application/octet-stream"), (UploadedFiles = "multipart/form-data"))),
+               responses((status = 201, body = UploadResult),
+                         (status = 413, description = "A file is too large",
+                          content_type = "application/problem+json", body = ProblemSchema),
                          (status = 422, description = "There are too many uploads",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn create(
@@ -80,36 +92,30 @@ pub async fn create(
     key: IdempotencyKey,
     QueryParams(UploadParams { name }): QueryParams<UploadParams>,
     request: Request,
-) -> Result<Created<UploadView>, Problem> {
+) -> Result<Created<UploadResult>, Problem> {
     let actor = &*caller;
-    let sent = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let (media_type, has_type) = (upload::media_type(sent), sent.is_some());
-    let mut print = FingerprintBuilder::of(request.method(), request.uri());
-    let mut incoming = app.engine.begin_upload(actor).await?;
-    let (mut chunks, mut bytes) = (request.into_body().into_data_stream(), 0);
-    while let Some(chunk) = tokio::time::timeout(CHUNK_DEADLINE, chunks.next()).await.map_err(|_| too_slow())? {
-        let chunk = chunk.map_err(|_| Problem::invalid("The file ended before it was complete; send it again."))?;
-        bytes += chunk.len();
-        if bytes > MAX_BYTES {
-            body::discard(chunks).await;
-            return Err(body::too_large(MAX_BYTES));
-        }
-        print.add(&chunk);
-        incoming.write(&chunk).await?;
-    }
-    // An empty file is a file, if the request says so.
-    if bytes == 0 && !has_type {
-        return Err(Problem::invalid("The body is empty; send the bytes of the file."));
-    }
-    let attempt = attempt(key, print.finish());
-    let write = async { Ok(incoming.finish(actor, name, media_type, attempt.as_ref()).await?) };
-    let upload = match run_once(&app, actor, attempt.as_ref(), write).await? {
-        WriteOutcome::Done(upload) => upload,
-        WriteOutcome::AlreadyDone(id) => {
-            app.engine.queries().upload(&actor.workspace, id.parse().map_err(Problem::internal)?).await?
+    let (incoming, fingerprint) = match (is_form(request.headers()), name) {
+        (true, None) => upload_body::receive_form(&app, actor, request).await?,
+        (true, Some(_)) => return Err(Problem::invalid("name: a form has the names of its files in its parts.")),
+        (false, Some(name)) => upload_body::receive_file(&app, actor, name, request).await?,
+        (false, None) => return Err(Problem::invalid("name: the file name is missing; send ?name=FILE, or a form.")),
+    };
+    let attempt = attempt(key, fingerprint);
+    let write = async { Ok(incoming.finish(attempt.as_ref()).await?) };
+    let uploads = match run_once(&app, actor, attempt.as_ref(), write).await? {
+        WriteOutcome::Done(uploads) => uploads,
+        WriteOutcome::AlreadyDone(ids) => {
+            let mut uploads = Vec::new();
+            for id in ids.split(',') {
+                let id = id.parse().map_err(Problem::internal)?;
+                uploads.push(app.engine.queries().upload(&actor.workspace, id).await?);
+            }
+            uploads
         }
     };
-    Ok(Created::at(PATH, upload.id, upload.into()))
+    let first = uploads.first().cloned().ok_or_else(|| Problem::internal("no file was stored"))?;
+    let uploads = uploads.into_iter().map(UploadView::from).collect();
+    Ok(Created::at(PATH, first.id, UploadResult { first: first.into(), uploads }))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -147,13 +153,6 @@ pub async fn list(
     found.truncate(limit as usize);
     let next = found.last().filter(|_| more).map(|last| last.id);
     Ok(Json(UploadList { uploads: found.into_iter().map(UploadView::from).collect(), next }))
-}
-
-fn too_slow() -> Problem {
-    Problem::new(
-        Code::RequestTimeout,
-        format!("No data arrived for {} s; send the file again.", CHUNK_DEADLINE.as_secs()),
-    )
 }
 
 /// Download a file

@@ -66,12 +66,14 @@ const TAGS: [(&str, &str); 20] = [
 ];
 
 /// Writes that repeat without harm, or must not repeat by themselves: they take no key (docs/api.md, "Retry safely").
-const WITHOUT_KEY: [(Method, &str); 24] = [
+const WITHOUT_KEY: [(Method, &str); 28] = [
     (Method::POST, "/api/agent-runs/{id}/stop"),
     (Method::POST, "/api/chat/sessions/{id}/cancel"),
     (Method::POST, "/api/chat/sessions/{id}/messages/{stream}/cancel"),
     (Method::POST, "/api/mcp-servers/{name}/call"),
     (Method::POST, "/api/mcp-servers/{name}/test"),
+    (Method::DELETE, "/api/mcp-variables/{name}"),
+    (Method::PUT, "/api/mcp-variables/{name}"),
     // A result is stored with its change, and a change of these is on the disk.
     (Method::DELETE, "/api/projects/{id}/files"),
     (Method::POST, "/api/projects/{id}/files"),
@@ -79,6 +81,8 @@ const WITHOUT_KEY: [(Method, &str); 24] = [
     (Method::POST, "/api/projects/{id}/files/move"),
     (Method::DELETE, "/api/rooms/{id}/mcp-trust"),
     (Method::POST, "/api/rooms/{id}/mcp-trust"),
+    (Method::DELETE, "/api/rooms/{id}/skill-trust"),
+    (Method::POST, "/api/rooms/{id}/skill-trust"),
     (Method::DELETE, "/api/rooms/{id}/remembered/{agent}"),
     (Method::POST, "/api/rooms/{id}/cancel"),
     (Method::POST, "/api/rooms/{id}/tape/insert"),

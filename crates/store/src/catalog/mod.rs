@@ -12,6 +12,7 @@ pub(crate) mod idempotency;
 pub(crate) mod list_cursor;
 pub(crate) mod mcp_servers;
 pub(crate) mod mcp_trust;
+pub(crate) mod mcp_variables;
 pub(crate) mod members;
 pub(crate) mod memory;
 pub(crate) mod messages;

@@ -43,28 +43,38 @@ impl TryFrom<UploadRow> for Upload {
 }
 
 impl Store {
-    /// Adds an upload whose file is on disk. Fails if the owner's total would exceed the limit.
-    pub async fn add_upload(&self, actor: &Actor, upload: &Upload, attempt: Option<&IdempotentRequest>) -> Result<()> {
+    /// Adds uploads whose files are on disk: all of them, or none. Fails if the owner's total would exceed the limit. The
+    /// result of the attempt is their ids, separated by commas.
+    pub async fn add_uploads(
+        &self,
+        actor: &Actor,
+        uploads: &[Upload],
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<()> {
         let owner = &actor.workspace;
-        let now = upload.created_at;
+        let now = Timestamp::now();
+        let ids = uploads.iter().map(|upload| upload.id.to_string()).collect::<Vec<String>>().join(",");
         writing!(self.database(), |transaction| {
-            store_key!(transaction, owner, attempt, upload.id, now);
-            store_audit!(
-                transaction,
-                AuditEntry::new(actor, AuditAction::Create, AuditedObject::Upload, upload.id),
-                now
-            );
-            sqlx::query(
-                "INSERT INTO uploads (id, owner, name, media_type, bytes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
-            )
-            .bind(upload.id.0)
-            .bind(owner.as_str())
-            .bind(upload.name.as_str())
-            .bind(upload.media_type.as_str())
-            .bind(signed(upload.bytes))
-            .bind(now.as_millis())
-            .execute(&mut *transaction)
-            .await?;
+            store_key!(transaction, owner, attempt, ids, now);
+            for upload in uploads {
+                store_audit!(
+                    transaction,
+                    AuditEntry::new(actor, AuditAction::Create, AuditedObject::Upload, upload.id),
+                    now
+                );
+                sqlx::query(
+                    "INSERT INTO uploads (id, owner, name, media_type, bytes, created_at) \
+                     VALUES ($1, $2, $3, $4, $5, $6)",
+                )
+                .bind(upload.id.0)
+                .bind(owner.as_str())
+                .bind(upload.name.as_str())
+                .bind(upload.media_type.as_str())
+                .bind(signed(upload.bytes))
+                .bind(upload.created_at.as_millis())
+                .execute(&mut *transaction)
+                .await?;
+            }
             let total: i64 =
                 sqlx::query_scalar("SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM uploads WHERE owner = $1")
                     .bind(owner.as_str())

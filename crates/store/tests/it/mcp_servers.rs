@@ -2,6 +2,7 @@
 
 use crate::scene::{attempt, by, me, stranger};
 use domain::{
+    audit::AuditedObject,
     ids::RoomId,
     mcp::{McpServerConfig, McpTransport},
 };
@@ -119,29 +120,32 @@ async fn invariant_07_idempotent_a_server_is_created_once_per_key(database: Test
 async fn invariant_15_owner_foreign_servers_and_files_are_unknown(database: TestDatabase) {
     let store = database.open().await;
     store.create_mcp_server(&by(&me()), "mine", &stdio("x"), None).await.unwrap();
-    store.trust_file(&by(&me()), RoomId::generate(), b"/folder", &[1; 32]).await.unwrap();
+    store.trust_content(&by(&me()), RoomId::generate(), b"/folder", &[1; 32], AuditedObject::McpFile).await.unwrap();
     let them = stranger();
     assert!(store.mcp_servers(&them).await.unwrap().is_empty());
     assert!(matches!(store.mcp_server(&them, "mine").await, Err(StoreError::NotFound)));
     assert!(matches!(store.update_mcp_server(&by(&them), "mine", &stdio("y"), None).await, Err(StoreError::NotFound)));
     assert!(matches!(store.delete_mcp_server(&by(&them), "mine", None).await, Err(StoreError::NotFound)));
-    assert_eq!(store.trusted_file(&them, b"/folder").await.unwrap(), None);
-    store.distrust_file(&by(&them), RoomId::generate(), b"/folder").await.unwrap();
+    assert_eq!(store.trusted_content(&them, b"/folder").await.unwrap(), None);
+    store.distrust_content(&by(&them), RoomId::generate(), b"/folder", AuditedObject::McpFile).await.unwrap();
     assert_eq!(store.mcp_server(&me(), "mine").await.unwrap().config, Ok(stdio("x")), "nothing was changed");
-    assert!(store.trusted_file(&me(), b"/folder").await.unwrap().is_some());
+    assert!(store.trusted_content(&me(), b"/folder").await.unwrap().is_some());
 }
 
 async fn a_file_is_trusted_by_its_content(database: TestDatabase) {
     let store = database.open().await;
-    let digest = async || store.trusted_file(&me(), b"/a\xff").await.unwrap().map(|file| file.digest);
+    let digest = async || store.trusted_content(&me(), b"/a\xff").await.unwrap().map(|file| file.digest);
     assert_eq!(digest().await, None);
     for content in [[1; 32], [2; 32], [2; 32]] {
-        let file = store.trust_file(&by(&me()), RoomId::generate(), b"/a\xff", &content).await.unwrap();
+        let file = store
+            .trust_content(&by(&me()), RoomId::generate(), b"/a\xff", &content, AuditedObject::McpFile)
+            .await
+            .unwrap();
         assert_eq!((file.digest, digest().await), (content, Some(content)));
     }
-    assert_eq!(store.trusted_file(&me(), b"/a").await.unwrap(), None);
+    assert_eq!(store.trusted_content(&me(), b"/a").await.unwrap(), None);
     for _ in 0..2 {
-        store.distrust_file(&by(&me()), RoomId::generate(), b"/a\xff").await.unwrap();
+        store.distrust_content(&by(&me()), RoomId::generate(), b"/a\xff", AuditedObject::McpFile).await.unwrap();
         assert_eq!(digest().await, None);
     }
 }

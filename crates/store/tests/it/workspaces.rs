@@ -32,7 +32,7 @@ async fn h5_stored_bytes_are_counted_by_workspace(database: TestDatabase) {
         bytes: 5000,
         created_at: Timestamp::now(),
     };
-    store.add_upload(&by(&me()), &upload, None).await.unwrap();
+    store.add_uploads(&by(&me()), &[upload], None).await.unwrap();
     assert_eq!(store.stored_bytes(&me()).await.unwrap(), stored + 5000);
     store.delete_room(&by(&me()), room, None).await.unwrap();
     assert_eq!(store.stored_bytes(&me()).await.unwrap(), stored + 5000, "what is stored counts, deleted or not");

@@ -30,6 +30,11 @@ impl From<io::Error> for SkillBundleError {
 /// Reads a skill from a folder. Links out of the folder are not followed. Blocks.
 pub fn read_folder(folder: &Path) -> Result<SkillBundle, SkillBundleError> {
     let contents = FolderContents::of(Root::open_following_links(folder).map_err(io::Error::from)?)?;
+    bundle_of(&contents, folder.file_name().map(|name| name.to_string_lossy().into_owned()))
+}
+
+/// The skill in a folder of this name.
+pub(super) fn bundle_of(contents: &FolderContents, name: Option<String>) -> Result<SkillBundle, SkillBundleError> {
     if contents.bytes() > MAX_TOTAL_BYTES {
         return Err(too_large());
     }
@@ -37,7 +42,7 @@ pub fn read_folder(folder: &Path) -> Result<SkillBundle, SkillBundleError> {
     for (path, executable, content) in contents.read()? {
         gathered.add(&path.to_string_lossy(), executable, content)?;
     }
-    gathered.finish(folder.file_name().map(|name| name.to_string_lossy().into_owned()))
+    gathered.finish(name)
 }
 
 /// Collects the files of a skill, within the limits.

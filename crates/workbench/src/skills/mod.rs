@@ -2,19 +2,21 @@
 //!
 //! `write` writes the folders of one run from the database. [`sync_folders`] copies them on: copies carry a marker
 //! file; folders without it belong to the user and are left alone. `copy` copies one folder, `archive` packs and
-//! unpacks zip archives, `folder` reads a skill from disk, `skill_folder` identifies its content by a digest, and
+//! unpacks zip archives, `folder` reads a skill from disk, `project` those of a project's own folders, `skill_folder` identifies its content by a digest, and
 //! `diff` compares two texts.
 
 mod archive;
 mod copy;
 mod diff;
 mod folder;
+mod project;
 mod skill_folder;
 mod write;
 
 pub use archive::{pack, unpack};
 pub use diff::unified_diff;
 pub use folder::{SkillBundle, SkillBundleError, read_folder};
+pub use project::{ProjectSkill, ProjectSkills, has_project_skills, read_project_skills};
 pub use skill_folder::{SkillDigest, SkillFolder};
 pub use write::{FilledSkill, remove_folder, remove_older_than, write_skills};
 

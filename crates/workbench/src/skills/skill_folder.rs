@@ -41,6 +41,12 @@ impl Eq for SkillFolder {}
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SkillDigest([u8; 32]);
 
+impl SkillDigest {
+    pub fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+}
+
 impl fmt::Debug for SkillDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SkillDigest({})", hex::encode(&self.0))

@@ -647,6 +647,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/mcp-variables": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List allowed variables
+         * @description The environment variables that settings of the operator's MCP servers may use, as `${NAME}`. Values are never shown.
+         */
+        get: operations["mcp-servers_variables"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-variables/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Allow a variable
+         * @description From now on the operator's MCP servers get its value. Repeating it changes nothing.
+         */
+        put: operations["mcp-servers_allow_variable"];
+        post?: never;
+        /**
+         * Disallow a variable
+         * @description Servers that run already keep the value that they were started with.
+         */
+        delete: operations["mcp-servers_disallow_variable"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/projects": {
         parameters: {
             query?: never;
@@ -1023,6 +1067,35 @@ export interface paths {
          */
         post: operations["runs_start_run"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/skill-trust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a project's skills
+         * @description Those in `.claude/skills` and `.agents/skills` of the room's folder. Agents get none of them until they are trusted.
+         */
+        get: operations["rooms_skill_trust"];
+        put?: never;
+        /**
+         * Trust a project's skills
+         * @description Trusts exactly the content with this digest, for the agents in this folder. If a file of a skill changes, or a skill is added
+         *     or removed, they must be trusted again.
+         */
+        post: operations["rooms_trust_skills"];
+        /**
+         * Revoke trust in a project's skills
+         * @description Runs that start from now on do not get them.
+         */
+        delete: operations["rooms_distrust_skills"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1957,8 +2030,9 @@ export interface paths {
         get: operations["uploads_list"];
         put?: never;
         /**
-         * Upload a file
-         * @description The body is the file, at most 25 MB, with its Content-Type. Attach it to a message by its `url`.
+         * Upload files
+         * @description The body is a file with its Content-Type and its name in `name`, or `multipart/form-data` with up to 32 parts that have a file
+         *     name. A file has at most 25 MB. All files of a request are stored, or none. Attach them to a message by their `url`.
          */
         post: operations["uploads_create"];
         delete?: never;
@@ -2383,6 +2457,20 @@ export interface components {
          * @example pypi.org
          */
         AllowedHost: string;
+        AllowedVariable: {
+            /** @description The name of the environment variable. */
+            name: string;
+            /** @description Whether the server's environment has it. */
+            set: boolean;
+            /** @description Who allowed it. */
+            source: components["schemas"]["AllowedVariableSource"];
+        };
+        AllowedVariableList: {
+            /** @description The variables, by name. */
+            variables: components["schemas"]["AllowedVariable"][];
+        };
+        /** @enum {string} */
+        AllowedVariableSource: "configuration" | "api";
         Answer: {
             /** @description What was decided. */
             decision: components["schemas"]["Choice"];
@@ -3584,19 +3672,17 @@ export interface components {
             /** @description The MCP servers. */
             servers: components["schemas"]["McpProjectServer"][];
             /** @description The state. */
-            state: components["schemas"]["McpTrustState"];
+            state: components["schemas"]["TrustState"];
             /** @description When the file was trusted; `null` if it is not. */
             trusted_at?: components["schemas"]["Timestamp"] | null;
         };
-        /** @enum {string} */
-        McpTrustState: "none" | "untrusted" | "trusted" | "unreadable";
         /** @description A variable that a server's settings refer to. */
         McpVariable: {
             /** @description Whether the operator has allowed it and this server may use it. */
             allowed: boolean;
             /** @description The name. */
             name: string;
-            /** @description Whether the variable has a value. */
+            /** @description Whether the server's environment has it, also if it is not allowed. `false` for servers of others than the operator. */
             set: boolean;
         };
         /** @description The settings of one agent in one room to set; all others stay. */
@@ -4231,6 +4317,23 @@ export interface components {
              */
             sandbox: components["schemas"]["SandboxChoice"];
         };
+        ProjectSkill: {
+            /** @description When agents should use it; `null` if its `SKILL.md` does not say so. */
+            description?: string | null;
+            /** @description The whole `SKILL.md`, to be reviewed. */
+            document?: string | null;
+            /** @description The paths of its other files in its folder. */
+            files: string[];
+            /** @description The name of its folder. */
+            name: string;
+            /**
+             * @description The path of its folder in the room's folder.
+             * @example .claude/skills/review
+             */
+            path: string;
+            /** @description Why it could not be used even if it were trusted. */
+            problem?: string | null;
+        };
         ProjectSpec: {
             /** @description The absolute path of an existing folder of this machine, for the operator. Without it the server creates a folder. */
             folder?: string | null;
@@ -4525,6 +4628,12 @@ export interface components {
              */
             judge: components["schemas"]["AgentId"] | null;
             /**
+             * @description Whether the provider's original data is stored with every piece of an answer too, and not only with its other events.
+             *     It is several times as long as the text, and counts as stored bytes.
+             * @default false
+             */
+            keep_raw: boolean;
+            /**
              * @description Who answers a message, and in which order.
              * @default in_order
              */
@@ -4592,6 +4701,8 @@ export interface components {
             follow_up?: boolean | null;
             /** @description The agent that closes a debate; `null` if there is none. */
             judge?: components["schemas"]["AgentId"] | null;
+            /** @description Whether the provider's original data is stored with every piece of an answer. */
+            keep_raw?: boolean | null;
             /** @description Which kind it is. */
             kind?: components["schemas"]["TurnOrder"] | null;
             /**
@@ -5185,6 +5296,19 @@ export interface components {
              * @description The version.
              */
             version: number;
+        };
+        /** @description The skills in `.claude/skills` and `.agents/skills` of a room's folder, and whether agents get them. */
+        SkillTrust: {
+            /** @description SHA-256 of all skills together, in hex; only exactly this content is trusted. */
+            digest?: string | null;
+            /** @description Why the skills cannot be read. */
+            problem?: string | null;
+            /** @description The skills, by name. */
+            skills: components["schemas"]["ProjectSkill"][];
+            /** @description Whether agents get the skills. */
+            state: components["schemas"]["TrustState"];
+            /** @description When the file was trusted; `null` if it is not. */
+            trusted_at?: components["schemas"]["Timestamp"] | null;
         };
         /** @description `offered` counts runs that had the skill; the other fields count runs in which a person invoked it. */
         SkillUsage: {
@@ -5946,9 +6070,11 @@ export interface components {
             rounds: components["schemas"]["Round"][];
         };
         TrustRequest: {
-            /** @description The digest of the reviewed file. */
+            /** @description The digest of the reviewed content. */
             digest: string;
         };
+        /** @enum {string} */
+        TrustState: "none" | "untrusted" | "trusted" | "unreadable";
         /**
          * @description Who answers a message, and in which order.
          * @enum {string}
@@ -6024,6 +6150,11 @@ export interface components {
             /** @description Send it to get the next page; `null` on the last page. */
             next?: components["schemas"]["UploadId"] | null;
             /** @description The files. */
+            uploads: components["schemas"]["Upload"][];
+        };
+        /** @description The uploaded files: the first of them, and all in `uploads`. */
+        UploadResult: components["schemas"]["Upload"] & {
+            /** @description All files of the request, in their order. */
             uploads: components["schemas"]["Upload"][];
         };
         UploadedFiles: {
@@ -9607,6 +9738,206 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    "mcp-servers_variables": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AllowedVariableList"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_allow_variable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the environment variable */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A variable of this name cannot be allowed */
+            422: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_disallow_variable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the environment variable */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is allowed by the configuration */
+            409: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     projects_list: {
         parameters: {
             query?: {
@@ -12079,6 +12410,251 @@ export interface operations {
             };
             /** @description The request is valid, but not possible here; `pointer` says which part */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rooms_skill_trust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the room. */
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillTrust"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rooms_trust_skills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the room. */
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrustRequest"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillTrust"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The skills have changed */
+            409: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are no skills to trust */
+            422: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rooms_distrust_skills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the room. */
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17166,7 +17742,7 @@ export interface operations {
     uploads_create: {
         parameters: {
             query: {
-                /** @description The file name: one line, at most 120 characters. */
+                /** @description The file name: one line, at most 120 characters. Not for a form, which has the names in its parts. */
                 name: string;
             };
             header?: {
@@ -17179,6 +17755,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/octet-stream": string;
+                "multipart/form-data": components["schemas"]["UploadedFiles"];
             };
         };
         responses: {
@@ -17192,7 +17769,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Upload"];
+                    "application/json": components["schemas"]["UploadResult"];
                 };
             };
             /** @description The request is not valid; `detail` says why */
@@ -17231,9 +17808,11 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is too large */
+            /** @description A file is too large */
             413: {
                 headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {

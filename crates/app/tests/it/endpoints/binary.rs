@@ -19,20 +19,25 @@ pub struct Binary {
 
 impl Binary {
     pub fn on(database: &TestDatabase) -> Self {
+        Self::on_folder(database, None)
+    }
+
+    /// With another data folder than that of the database.
+    pub fn on_folder(database: &TestDatabase, data_dir: Option<PathBuf>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mark = format!("TEST_MARK={}", uuid::Uuid::now_v7());
         let (name, value) = mark.split_once('=').unwrap();
-        let data_dir = match database.backend() {
+        let data_dir = data_dir.unwrap_or_else(|| match database.backend() {
             Backend::Sqlite { file } => file.parent().unwrap().to_owned(),
             Backend::Postgres { .. } => folder.path().join("data"),
-        };
+        });
         let mut launch = ServerLaunch::new(env!("CARGO_BIN_EXE_greenroom"), &data_dir).with(name, value);
         launch.log = folder.path().join("server.log");
         let database_args = match database.backend() {
             Backend::Sqlite { .. } => vec!["--data-dir".to_owned(), data_dir.display().to_string()],
             Backend::Postgres { url } => {
                 launch = launch.with("GREENROOM_STORE__DATABASE", &url);
-                vec!["--database".to_owned(), url]
+                vec!["--database".to_owned(), url, "--data-dir".to_owned(), data_dir.display().to_string()]
             }
         };
         Self { folder, launch, mark, database_args }

@@ -13,7 +13,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 on_both_databases! {
     server: run_agent_with_progress, conversation_tools, approval_tools, disconnect_and_cancel_of_runs, change_notifications, file_and_skill_resources,
-            no_fixtures_are_served, several_sse_streams;
+            no_fixtures_are_served, sse_session_from_connect_to_delete;
 }
 
 async fn run_agent_with_progress(api: &TestClient) {
@@ -252,7 +252,7 @@ async fn no_fixtures_are_served(api: &TestClient) {
     assert_eq!(listed["agents"][0]["id"], agents["agents"][0]["id"]);
 }
 
-async fn several_sse_streams(api: &TestClient) {
+async fn sse_session_from_connect_to_delete(api: &TestClient) {
     let stream = || api.request(Method::GET, "/sse?events=typed").header("accept", "text/event-stream");
     let mut first = Stream::open(stream()).await;
     first.until("event: connected").await;

@@ -3,16 +3,12 @@
 
 use super::{
     binary::Binary,
-    requests::{ApiResponse, data, delete, get, journal, post, response_to, within},
+    requests::{ApiResponse, data, delete, form, get, journal, post, response_to, within},
 };
 use domain::{event::EventType, ids::RoomId};
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
-use std::{
-    fs,
-    io::{Cursor, Write as _},
-    time::Duration,
-};
+use std::{fs, io::Cursor, time::Duration};
 use testkit::{client::TestClient, database::TestDatabase};
 use tokio::time::sleep;
 use zip::ZipArchive;
@@ -24,20 +20,9 @@ on_both_databases! {
 const STOP: Duration = Duration::from_secs(30);
 const BOUNDARY: &str = "greenroom-test-boundary";
 
-fn form(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut body = Vec::new();
-    for (name, content) in files {
-        write!(
-            body,
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
-             Content-Type: application/octet-stream\r\n\r\n"
-        )
-        .unwrap();
-        body.extend_from_slice(content);
-        body.extend_from_slice(b"\r\n");
-    }
-    write!(body, "--{BOUNDARY}--\r\n").unwrap();
-    body
+fn project_form(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let files: Vec<_> = files.iter().map(|(name, content)| (*name, "application/octet-stream", *content)).collect();
+    form(BOUNDARY, &files)
 }
 
 async fn upload(api: &TestClient, path: &str, body: impl Into<Body>) -> ApiResponse {
@@ -57,7 +42,7 @@ async fn files_of_a_project_are_stored_read_moved_and_deleted(database: TestData
     let (server, api) = binary.serve().await;
     let (id, room) = new_project(&api, json!({})).await;
     let files = format!("/api/projects/{id}/files");
-    let body = form(&[("a.txt", b"alpha"), ("docs/b.md", b"# beta")]);
+    let body = project_form(&[("a.txt", b"alpha"), ("docs/b.md", b"# beta")]);
     let stored = upload(&api, &format!("{files}?path=site"), body).await.expect_status(201);
     assert_eq!(stored["files"][1], json!({"path": "site/docs/b.md", "bytes": 6, "is_new": true}));
     let listed = get(&api, &format!("{files}?path=site")).await.expect_status(200);
@@ -142,23 +127,27 @@ async fn an_upload_that_fails_leaves_nothing(database: TestDatabase) {
         .await
     };
     let large = vec![7; 1_500_000];
-    upload(&api, &files, form(&[("one", &large), ("two", &large)])).await.expect_problem(507, "storage_full");
+    upload(&api, &files, project_form(&[("one", &large), ("two", &large)])).await.expect_problem(507, "storage_full");
     nothing_left().await;
     let many: Vec<String> = (0..8).map(|n| n.to_string()).collect();
     let many: Vec<(&str, &[u8])> = many.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
-    upload(&api, &files, form(&many)).await.expect_problem(507, "storage_full");
+    upload(&api, &files, project_form(&many)).await.expect_problem(507, "storage_full");
     nothing_left().await;
-    upload(&api, &files, form(&[("fine", b"x"), ("../out", b"x")])).await.expect_problem(400, "invalid_request");
+    upload(&api, &files, project_form(&[("fine", b"x"), ("../out", b"x")]))
+        .await
+        .expect_problem(400, "invalid_request");
     nothing_left().await;
-    upload(&api, &files, form(&[("fine", b"x"), ("a", b"x"), ("a/b", b"x")])).await.expect_problem(409, "conflict");
+    upload(&api, &files, project_form(&[("fine", b"x"), ("a", b"x"), ("a/b", b"x")]))
+        .await
+        .expect_problem(409, "conflict");
     assert_eq!(delete(&api, &format!("{files}?path=a")).await.status, 204, "the folder is left, no file");
     nothing_left().await;
     // Cut off in the middle of the second file.
-    let whole = form(&[("first", &large[..1000]), ("second", &large[..100_000])]);
+    let whole = project_form(&[("first", &large[..1000]), ("second", &large[..100_000])]);
     let cut = whole[..whole.len() - 5000].to_vec();
     upload(&api, &files, cut).await.expect_problem(400, "invalid_request");
     nothing_left().await;
-    upload(&api, &files, form(&[("fine", &large)])).await.expect_status(201);
+    upload(&api, &files, project_form(&[("fine", &large)])).await.expect_status(201);
     assert_eq!(left(), 1);
     let shown = journal(&api, room).await;
     let changed = shown.iter().filter(|event| event.kind == EventType::FileChanged);

@@ -68,6 +68,19 @@ pub async fn response_to(request: RequestBuilder) -> ApiResponse {
     ApiResponse { status, headers, text: response.text().await.unwrap() }
 }
 
+/// A `multipart/form-data` body with files: their names, types and contents.
+pub fn form(boundary: &str, files: &[(&str, &str, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, kind, content) in files {
+        let head = "Content-Disposition: form-data; name=\"file\"; filename=";
+        body.extend(format!("--{boundary}\r\n{head}\"{name}\"\r\nContent-Type: {kind}\r\n\r\n").into_bytes());
+        body.extend_from_slice(content);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend(format!("--{boundary}--\r\n").into_bytes());
+    body
+}
+
 pub async fn get(api: &TestClient, path: &str) -> ApiResponse {
     response_to(api.request(Method::GET, path)).await
 }

@@ -2,7 +2,7 @@
 
 use super::{
     binary::Binary,
-    requests::{ApiResponse, delete, get, head, message_of, post_body, response_to, room, runs_of, wait_for_end},
+    requests::{ApiResponse, delete, form, get, head, message_of, post_body, response_to, room, runs_of, wait_for_end},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -12,8 +12,9 @@ use uuid::Uuid;
 
 on_both_databases! {
     server: download_equals_upload, active_content_is_never_rendered, size_and_name_limits,
-            uploads_are_idempotent, only_uploads_can_be_attached, uploads_are_listed_in_pages;
-    database: agent_gets_attachments_as_files, uploads_are_private;
+            uploads_are_idempotent, only_uploads_can_be_attached, uploads_are_listed_in_pages,
+            several_files_in_one_form, a_repeated_form_uploads_once;
+    database: agent_gets_attachments_as_files, uploads_are_private, a_form_that_fails_leaves_nothing;
 }
 
 async fn upload(api: &TestClient, name: &str, kind: &str, bytes: impl Into<reqwest::Body>) -> ApiResponse {
@@ -46,7 +47,8 @@ async fn download_equals_upload(api: &TestClient) {
 async fn uploads_are_listed_in_pages(api: &TestClient) {
     let mut made = Vec::new();
     for number in 0..5 {
-        made.push(upload(api, &format!("{number}.txt"), "text/plain", "x").await.expect_status(201));
+        let upload = upload(api, &format!("{number}.txt"), "text/plain", "x").await.expect_status(201);
+        made.push(upload["uploads"][0].clone());
     }
     made.reverse();
     let (mut listed, mut path) = (Vec::new(), "/api/uploads?limit=2".to_owned());
@@ -67,6 +69,91 @@ async fn uploads_are_listed_in_pages(api: &TestClient) {
     for bad in ["limit=0", "limit=1001", "before=x"] {
         get(api, &format!("/api/uploads?{bad}")).await.expect_problem(400, "invalid_request");
     }
+}
+
+/// Sends files as a form: their names, types and contents.
+async fn send_files(api: &TestClient, boundary: &str, files: &[(&str, &str, &[u8])]) -> ApiResponse {
+    send_form(api, "/api/uploads", boundary, form(boundary, files)).await
+}
+
+async fn send_form(api: &TestClient, path: &str, boundary: &str, body: Vec<u8>) -> ApiResponse {
+    let kind = format!("multipart/form-data; boundary={boundary}");
+    response_to(api.request(Method::POST, path).header("content-type", kind).body(body)).await
+}
+
+async fn several_files_in_one_form(api: &TestClient) {
+    let large: Vec<u8> = (0..=255).cycle().take(2_000_000).collect();
+    // A field without a file name is not a file.
+    let mut body = b"--b\r\nContent-Disposition: form-data; name=\"comment\"\r\n\r\nthree files\r\n".to_vec();
+    let files: [(&str, &str, &[u8]); 3] = [
+        ("Bild 🎭.png", "image/png", &large),
+        ("notes.txt", "text/plain; charset=utf-8", b"one"),
+        ("empty", "a/b", b""),
+    ];
+    body.extend(form("b", &files));
+    let made = send_form(api, "/api/uploads", "b", body).await.expect_status(201);
+    let uploads = made["uploads"].as_array().unwrap();
+    let told: Vec<_> =
+        uploads.iter().map(|upload| (upload["name"].as_str().unwrap(), upload["bytes"].as_u64().unwrap())).collect();
+    assert_eq!(told, [("Bild 🎭.png", 2_000_000), ("notes.txt", 3), ("empty", 0)]);
+    assert_eq!((&uploads[0]["media_type"], &uploads[1]["media_type"]), (&json!("image/png"), &json!("text/plain")));
+    assert_eq!((&made["id"], &made["url"]), (&uploads[0]["id"], &uploads[0]["url"]), "the first of them");
+    let stored = api.request(Method::GET, uploads[0]["url"].as_str().unwrap()).send().await.unwrap();
+    assert_eq!(stored.bytes().await.unwrap(), large);
+    assert_eq!(get(api, uploads[1]["url"].as_str().unwrap()).await.text, "one");
+    let listed = get(api, "/api/uploads").await.expect_status(200);
+    assert_eq!(listed["uploads"].as_array().unwrap().len(), 3);
+    let one = upload(api, "a.txt", "text/plain", "x").await.expect_status(201);
+    assert_eq!(one["uploads"][0]["url"], one["url"], "a single file has the same shape");
+    // All of them in one message.
+    let room = room(api).await;
+    let attachments: Vec<Value> =
+        uploads.iter().map(|upload| json!({"name": "x", "media_type": "x/y", "url": upload["url"]})).collect();
+    let posted = post_body(api, room, json!({"text": "see", "attachments": attachments})).await.expect_status(202);
+    let run = wait_for_end(api, runs_of(&posted)[0]).await;
+    let text = message_of(api, &run).await.text;
+    assert!(text.contains("Attached files: - attachments/"), "{text}");
+    assert_eq!(posted["message"]["attachments"].as_array().unwrap().len(), 3);
+}
+
+async fn a_repeated_form_uploads_once(api: &TestClient) {
+    // A client that repeats a form chooses another boundary.
+    let send = async |boundary: &str, second: &[u8]| {
+        let body = form(boundary, &[("a", "a/b", b"one"), ("b", "a/b", second)]);
+        let kind = format!("multipart/form-data; boundary={boundary}");
+        let request = api.request(Method::POST, "/api/uploads").header("idempotency-key", "form");
+        response_to(request.header("content-type", kind).body(body)).await
+    };
+    let first = send("x", b"two").await.expect_status(201);
+    assert_eq!(send("y", b"two").await.expect_status(201), first);
+    assert_eq!(get(api, "/api/uploads").await.expect_status(200)["uploads"].as_array().unwrap().len(), 2);
+    send("z", b"three").await.expect_problem(409, "idempotency_conflict");
+}
+
+async fn a_form_that_fails_leaves_nothing(database: TestDatabase) {
+    let server = TestServer::start_with(database, &[("limits.stored_bytes_per_workspace", "3000000")]).await;
+    let api = server.api();
+    let folder = server.database().folder().join("uploads");
+    let good: (&str, &str, &[u8]) = ("good.txt", "text/plain", b"good");
+    let (long, large, share) = ("x".repeat(121), vec![7; 25_000_001], vec![7; 4_000_000]);
+    for (files, status, code) in [
+        (vec![], 400, "invalid_request"),
+        (vec![good, (&long, "a/b", b"x")], 400, "invalid_request"),
+        (vec![good, ("large", "a/b", &large)], 413, "payload_too_large"),
+        (vec![good, ("share", "a/b", &share)], 507, "storage_full"),
+        (vec![good; 33], 400, "invalid_request"),
+    ] {
+        send_files(api, "b", &files).await.expect_problem(status, code);
+    }
+    let body = || form("b", &[good]);
+    send_form(api, "/api/uploads?name=x", "b", body()).await.expect_problem(400, "invalid_request");
+    // Cut off in the second file.
+    let two = form("b", &[good, ("b", "a/b", b"two")]);
+    send_form(api, "/api/uploads", "b", two[..two.len() - 10].to_vec()).await.expect_problem(400, "invalid_request");
+    assert_eq!(get(api, "/api/uploads").await.expect_status(200)["uploads"], json!([]));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "no file may be left");
+    send_form(api, "/api/uploads", "b", body()).await.expect_status(201);
+    server.finish().await;
 }
 
 async fn active_content_is_never_rendered(api: &TestClient) {

@@ -141,7 +141,8 @@ impl ClaudeHarness {
     pub fn begin_with_capacity(&self, events: usize, request: TurnRequest) -> RunningClaudeTurn {
         let (events_in, events) = mpsc::channel(events);
         let (commands, commands_out) = mpsc::channel(16);
-        let turn = self.provider.turn(request, TurnChannel { events: events_in, commands: commands_out });
+        let turn =
+            self.provider.turn(request, TurnChannel { events: events_in, commands: commands_out, keeps_raw: false });
         RunningClaudeTurn { events, commands, turn: tokio::spawn(turn) }
     }
 

@@ -193,7 +193,7 @@ fn session_is_reported_in_every_turn_and_when_it_changes() {
     let init = |id: &str| json!({"type": "system", "subtype": "init", "session_id": id});
     let session = |id: &str| TurnEvent::Session { id: id.into() };
     assert_eq!(events_of(&mut parser, &[init("one"), init("one")]), [session("one")]);
-    parser.begin_turn();
+    parser.begin_turn(false);
     assert_eq!(events_of(&mut parser, &[init("one")]), [session("one")]);
     // This id is not the session id.
     let reset = json!({"type": "conversation_reset", "new_conversation_id": "odd", "trigger": "clear"});
@@ -209,7 +209,7 @@ fn failed_mcp_server_is_reported_once() {
     let init = json!({"type": "system", "subtype": "init", "mcp_servers": [{"name": "shop", "status": "failed"}]});
     let events = events_of(&mut parser, std::slice::from_ref(&init));
     assert!(matches!(&events[..], [TurnEvent::Status { status, .. }] if status == "mcp_server_failed"));
-    parser.begin_turn();
+    parser.begin_turn(false);
     assert!(events_of(&mut parser, &[init]).is_empty());
 }
 

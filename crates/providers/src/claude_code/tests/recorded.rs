@@ -21,7 +21,7 @@ fn parsed(entries: &[TranscriptEntry]) -> Vec<(Value, Vec<ClaudeOutput>)> {
         match entry.direction {
             // A message sent during a turn belongs to that turn or waits for the next.
             TranscriptDirection::In if value["type"] == "user" && !is_in_turn(&all) => {
-                parser.begin_turn();
+                parser.begin_turn(false);
                 all.push((value, Vec::new()));
             }
             TranscriptDirection::Out => {
@@ -29,7 +29,7 @@ fn parsed(entries: &[TranscriptEntry]) -> Vec<(Value, Vec<ClaudeOutput>)> {
                 let ended = parsed.iter().any(|parsed| matches!(parsed, ClaudeOutput::Finished(_)));
                 all.push((value, parsed));
                 if ended {
-                    parser.begin_turn();
+                    parser.begin_turn(false);
                 }
             }
             _ => {}

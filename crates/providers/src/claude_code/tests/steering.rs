@@ -10,7 +10,7 @@ use serde_json::json;
 
 fn steer(text: &str) -> (MessageId, TurnCommand) {
     let message = MessageId::generate();
-    (message, TurnCommand::Steer { message, text: text.into() })
+    (message, TurnCommand::Steer { message, text: text.into(), attachments: Vec::new() })
 }
 
 #[tokio::test(start_paused = true)]

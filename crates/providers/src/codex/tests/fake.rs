@@ -226,7 +226,7 @@ impl CodexHarness {
             session,
             memory: crate::MemoryHandle::default(),
         };
-        let turn = self.codex.turn(request, TurnChannel { events, commands: received });
+        let turn = self.codex.turn(request, TurnChannel { events, commands: received, keeps_raw: false });
         let mut task = JoinSet::new();
         task.spawn(turn);
         CodexTurnHandle { events: heard, commands, task, early: VecDeque::new() }

@@ -249,7 +249,7 @@ async fn steering_reaches_the_running_turn_and_is_reported() {
     server.send_text(&running, "i", "I will").await;
     turn_handle.text().await;
     let (one, two) = (MessageId::generate(), MessageId::generate());
-    turn_handle.command(TurnCommand::Steer { message: one, text: "rather not".into() }).await;
+    turn_handle.command(TurnCommand::Steer { message: one, text: "rather not".into(), attachments: Vec::new() }).await;
     let steer = server.expect("turn/steer").await;
     assert_eq!(steer["params"]["expectedTurnId"], running.turn);
     assert_eq!(steer["params"]["input"][0]["text"], "rather not");
@@ -261,7 +261,7 @@ async fn steering_reaches_the_running_turn_and_is_reported() {
         }
     };
     assert!(turn_handle.until(steered(one)).await);
-    turn_handle.command(TurnCommand::Steer { message: two, text: "again".into() }).await;
+    turn_handle.command(TurnCommand::Steer { message: two, text: "again".into(), attachments: Vec::new() }).await;
     let steer = server.expect("turn/steer").await;
     server.refuse(&steer, "no active turn to steer").await;
     server.end(&running, "completed").await;

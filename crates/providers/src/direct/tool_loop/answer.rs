@@ -183,7 +183,7 @@ impl AnswerBuilder {
                 }
                 self.open.remove(&block);
             }
-            AnswerPiece::Done => {}
+            AnswerPiece::Done | AnswerPiece::Raw(_) => {}
             other => self.note(other),
         }
         Vec::new()

@@ -83,7 +83,7 @@ pub enum LoopInput {
     },
     Steer {
         message: MessageId,
-        text: String,
+        parts: Vec<UserPart>,
     },
     Stop,
 }
@@ -165,7 +165,7 @@ pub struct ToolLoop {
     /// Ids of all calls of this turn.
     ids: BTreeSet<String>,
     /// Messages that arrived during the answer.
-    steered: Vec<String>,
+    steered: Vec<UserPart>,
     repeats: RepeatDetector,
     /// Requests to the model, retries included.
     requests: u32,
@@ -210,8 +210,8 @@ impl ToolLoop {
             LoopInput::RetryDue => self.retry(effects),
             LoopInput::Decided { call, decision, input } => self.decided(&call, decision, input, effects),
             LoopInput::ToolEnded { call, outcome } => self.tool_ended(&call, outcome, effects),
-            LoopInput::Steer { message, text } => {
-                self.steered.push(text);
+            LoopInput::Steer { message, parts } => {
+                self.steered.extend(parts);
                 effects.push(LoopEffect::Emit(TurnEvent::Steered { message, taken: true }));
             }
             LoopInput::Stop => {
@@ -512,7 +512,7 @@ impl ToolLoop {
             return self.end(TurnEnd::Completed, effects);
         }
         if !steered.is_empty() {
-            self.messages.push(ModelMessage::User(steered.into_iter().map(UserPart::Text).collect()));
+            self.messages.push(ModelMessage::User(steered));
         }
         self.call_model(effects);
     }

@@ -317,7 +317,7 @@ fn steered_message_is_added_to_the_turn() {
     let mut test = LoopTest::of(settings());
     test.seen();
     let message = MessageId::generate();
-    test.say("a").on(LoopInput::Steer { message, text: "also b".into() }).ends();
+    test.say("a").on(LoopInput::Steer { message, parts: vec!["also b".into()] }).ends();
     let seen = test.seen();
     assert!(seen[1].starts_with("Steered"), "{seen:?}");
     assert_eq!(&seen[2..], ["usage 15", "model call", "ask"]);

@@ -17,6 +17,7 @@ use super::conversation::ModelMessage;
 use domain::{agent::Thinking, usage::Usage};
 use failure::{ModelFailure, ModelFailureKind};
 use names::ToolNames;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use workbench::{event_stream::EventStreamParser, outside::OutsideSource};
 
@@ -62,6 +63,8 @@ pub struct OfferedTool {
 /// A piece of a streamed answer. `block` is the index of its content block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerPiece {
+    /// The API's event that the pieces up to the next one are from; only if the room keeps it.
+    Raw(String),
     Model(String),
     Text {
         block: u32,
@@ -137,6 +140,7 @@ pub fn body(api: ModelApiKind, question: &ModelRequest<'_>) -> Value {
 pub struct AnswerParser {
     events: EventStreamParser,
     reader: VendorReader,
+    keeps_raw: bool,
     /// The number of unknown events.
     pub skipped: u32,
 }
@@ -150,14 +154,14 @@ enum VendorReader {
 }
 
 impl AnswerParser {
-    pub fn new(api: ModelApiKind) -> Self {
+    pub fn new(api: ModelApiKind, keeps_raw: bool) -> Self {
         let reader = match api {
             ModelApiKind::Messages => VendorReader::Messages(anthropic::AnthropicReader::default()),
             ModelApiKind::Chat => VendorReader::Chat(openai::OpenAiReader::default()),
             ModelApiKind::Responses => VendorReader::Responses(responses::ResponsesReader::default()),
             ModelApiKind::Gemini => VendorReader::Gemini(gemini::GeminiReader::default()),
         };
-        Self { events: EventStreamParser::new(OutsideSource::ModelEvent.max_bytes()), reader, skipped: 0 }
+        Self { events: EventStreamParser::new(OutsideSource::ModelEvent.max_bytes()), reader, keeps_raw, skipped: 0 }
     }
 
     /// Parses bytes. On a failure, `pieces` still contains the pieces before it.
@@ -167,6 +171,10 @@ impl AnswerParser {
             .push(bytes)
             .map_err(|error| ModelFailure::new(ModelFailureKind::InvalidResponse, error.to_string()))?;
         for event in events {
+            // Stored as JSON; the end of a stream is none.
+            if self.keeps_raw && serde_json::from_str::<IgnoredAny>(&event.data).is_ok() {
+                pieces.push(AnswerPiece::Raw(event.data.clone()));
+            }
             let is_known = match &mut self.reader {
                 VendorReader::Messages(reader) => reader.read(&event, pieces)?,
                 VendorReader::Chat(reader) => reader.read(&event, pieces)?,

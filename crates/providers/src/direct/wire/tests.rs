@@ -10,7 +10,7 @@ use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Map, Value, json};
 
 fn read(api: ModelApiKind, pieces: &[&[u8]]) -> (Vec<AnswerPiece>, Result<(), ModelFailure>, u32) {
-    let (mut parser, mut read) = (AnswerParser::new(api), Vec::new());
+    let (mut parser, mut read) = (AnswerParser::new(api, false), Vec::new());
     for piece in pieces {
         if let Err(failure) = parser.push(piece, &mut read) {
             return (read, Err(failure), parser.skipped);

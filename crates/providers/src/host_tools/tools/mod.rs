@@ -10,7 +10,7 @@ mod skill;
 pub use ask_user::{ASK_USER, AskUser};
 pub use current_time::CurrentTime;
 pub use memory::Memory;
-pub use read_attachment::ReadAttachment;
+pub use read_attachment::{READ_ATTACHMENT, ReadAttachment};
 pub use room::{EndRound, Skip, Whisper};
 pub use skill::{LoadSkill, SKILL};
 

@@ -13,6 +13,7 @@ use std::{
     io::{self, Read as _, Seek as _, SeekFrom},
 };
 
+pub const READ_ATTACHMENT: &str = "read_attachment";
 /// The default and the most bytes of one call.
 const PIECE_BYTES: u64 = 16 * 1024;
 const MAX_PIECE_BYTES: u64 = 64 * 1024;
@@ -38,7 +39,7 @@ impl HostTool for ReadAttachment {
         HostToolDefinition {
             audience: HostToolAudience::ModelApiAgents,
             is_read_only: true,
-            ..HostToolDefinition::new("read_attachment", description, schema)
+            ..HostToolDefinition::new(READ_ATTACHMENT, description, schema)
         }
     }
 

@@ -56,6 +56,11 @@ export function testServer(name: string): Promise<McpTestReport> {
   return answerOf(api.POST('/api/mcp-servers/{name}/test', { params: { path: { name } } }))
 }
 
+/** Lets the settings of the operator's servers use a variable of the server's environment. */
+export async function allowVariable(name: string): Promise<void> {
+  await answerOf(api.PUT('/api/mcp-variables/{name}', { params: { path: { name } } }))
+}
+
 export function callTool(name: string, tool: string, args: Record<string, unknown>): Promise<McpCallResult> {
   // The document says of the arguments only that they are an object.
   const body = { tool, arguments: args as Record<string, never> }

@@ -16,6 +16,7 @@ import { type EntryDraft, draftOf, entryOf, withoutNulls } from '../model/entry-
 import { addressOf, healthOf } from '../model/health'
 import { problemOf } from '../model/problems'
 import styles from './mcp-server-page.module.css'
+import { MissingVariables } from './missing-variables'
 import { ServerActions } from './server-actions'
 import { ServerForm } from './server-form'
 import { ServerLogs } from './server-logs'
@@ -69,6 +70,7 @@ function Summary({ server }: { server: McpServer }): ReactNode {
       </p>
       <code>{addressOf(server)}</code>
       {health.detail && <p className={styles.detail}>{sentence(health.detail)}</p>}
+      <MissingVariables server={server} />
       {status && (
         <p className={styles.note}>
           {status.server ? `${status.server.title ?? status.server.name} ${status.server.version}. ` : ''}

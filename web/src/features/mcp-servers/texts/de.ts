@@ -107,6 +107,8 @@ export const de: typeof en = {
   settings: 'Einstellungen',
   logs: 'Protokolle',
   mcpServerNotFound: 'MCP-Server nicht gefunden.',
+  variablesNotAllowed: 'Er verwendet Umgebungsvariablen dieses Servers, die noch nicht erlaubt sind:',
+  allowVariable: (name: string) => `${name} erlauben`,
   whatToShow: 'Was angezeigt wird',
   once: 'einmal',
   times: (restarts: number) => `${restarts}-mal`,

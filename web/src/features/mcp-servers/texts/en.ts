@@ -105,6 +105,8 @@ export const en = {
   settings: 'Settings',
   logs: 'Logs',
   mcpServerNotFound: 'MCP server not found.',
+  variablesNotAllowed: 'It uses environment variables of this server that are not allowed yet:',
+  allowVariable: (name: string) => `Allow ${name}`,
   whatToShow: 'What to show',
   once: 'once',
   times: (restarts: number) => `${restarts} times`,
