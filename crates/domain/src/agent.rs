@@ -218,6 +218,26 @@ impl ToolPolicy {
             PolicyDecision::Allow
         }
     }
+
+    /// Returns a policy that allows nothing that either of the two does not allow. A pattern is kept only if the other policy
+    /// covers all of it, so it may ask more often than both together would.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let both = |mine: &[String], others: &[String]| {
+            let mut all = mine.to_vec();
+            all.extend(others.iter().filter(|pattern| !mine.contains(pattern)).cloned());
+            all
+        };
+        // A `*` of the inner pattern can only be matched by one of the outer.
+        let is_covered = |inner: &String, outer: &[String]| outer.iter().any(|outer| matches(outer, inner));
+        let mut allow: Vec<String> = self.allow.iter().filter(|p| is_covered(p, &other.allow)).cloned().collect();
+        for pattern in other.allow.iter().filter(|pattern| is_covered(pattern, &self.allow)) {
+            if !allow.contains(pattern) {
+                allow.push(pattern.clone());
+            }
+        }
+        Self { allow, ask: both(&self.ask, &other.ask), deny: both(&self.deny, &other.deny) }
+    }
 }
 
 /// `*` matches any run of characters. Linear time: each literal piece is searched for once, from the end of the last.
@@ -247,6 +267,30 @@ pub struct Agent {
 #[cfg(test)]
 mod tests {
     use super::{ModelOptions, PolicyDecision, ToolPolicy, matches};
+
+    #[test]
+    fn a_policy_within_another_allows_only_what_both_allow() {
+        let policy = |allow: &[&str], deny: &[&str]| {
+            let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+            ToolPolicy { allow: list(allow), ask: Vec::new(), deny: list(deny) }
+        };
+        let wide = policy(&["*"], &["Write"]);
+        let narrow = policy(&["Read", "mcp__files__*"], &["Bash"]);
+        for both in [wide.within(&narrow), narrow.within(&wide)] {
+            for (tool, decision) in [
+                ("Read", PolicyDecision::Allow),
+                ("mcp__files__list", PolicyDecision::Allow),
+                ("mcp__web__get", PolicyDecision::Ask),
+                ("Write", PolicyDecision::Deny),
+                ("Bash", PolicyDecision::Deny),
+            ] {
+                assert_eq!(both.decide(tool), decision, "{tool}");
+            }
+        }
+        let overlapping = policy(&["a*"], &[]).within(&policy(&["*b"], &[]));
+        assert_eq!(overlapping.decide("ab"), PolicyDecision::Ask, "neither covers the other");
+        assert_eq!(wide.within(&ToolPolicy::default()).decide("Read"), PolicyDecision::Ask);
+    }
 
     #[test]
     fn model_options_have_defaults_and_bounds_and_reject_unknown_keys() {

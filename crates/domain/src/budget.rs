@@ -57,8 +57,9 @@ pub struct BudgetStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BudgetSubjects<'a> {
     pub user: Option<UserId>,
+    /// Its agent, and those of the runs above it.
     pub agents: &'a [AgentId],
-    pub room: RoomId,
+    pub rooms: &'a [RoomId],
 }
 
 impl BudgetScope {
@@ -77,7 +78,7 @@ impl BudgetScope {
             Self::Workspace => true,
             Self::User(user) => subjects.user == Some(user),
             Self::Agent(agent) => subjects.agents.contains(&agent),
-            Self::Room(room) => subjects.room == room,
+            Self::Room(room) => subjects.rooms.contains(&room),
         }
     }
 }
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn a_budget_counts_what_it_is_for() {
         let (user, agent, room) = (UserId::generate(), AgentId::generate(), RoomId::generate());
-        let subjects = BudgetSubjects { user: Some(user), agents: &[agent], room };
+        let subjects = BudgetSubjects { user: Some(user), agents: &[agent], rooms: &[RoomId::generate(), room] };
         for scope in
             [BudgetScope::Workspace, BudgetScope::User(user), BudgetScope::Agent(agent), BudgetScope::Room(room)]
         {

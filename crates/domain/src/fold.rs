@@ -47,6 +47,7 @@ impl Answer {
                 input: e.input.clone(),
                 output: String::new(),
                 result: None,
+                child: None,
             })),
             EventBody::ToolOutputDelta(e) => {
                 if let Some(call) = self.call(&e.tool_use_id) {
@@ -56,6 +57,11 @@ impl Answer {
             EventBody::ToolResult(e) => {
                 if let Some(call) = self.call(&e.tool_use_id) {
                     call.result = Some(ToolOutcome { content: e.content.clone(), is_error: e.is_error });
+                }
+            }
+            EventBody::RunDelegated(e) => {
+                if let Some(call) = e.tool_use_id.as_deref().and_then(|id| self.call(id)) {
+                    call.child = Some(e.child.clone());
                 }
             }
             EventBody::UsageReported(e) => self.meter(e.usage, e.exact_cost(), e.model.as_deref()),

@@ -23,6 +23,7 @@ pub mod prices;
 pub mod project;
 pub mod room;
 pub mod run;
+pub mod run_tree;
 pub mod scope;
 pub mod signal;
 pub mod skill;

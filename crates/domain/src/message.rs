@@ -3,6 +3,7 @@
 use crate::{
     ids::{AgentId, MessageId, RoomId, RunId, UserId},
     name::Name,
+    run_tree::ChildRun,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,9 @@ pub struct ToolCall {
     pub output: String,
     /// `null` while the tool runs.
     pub result: Option<ToolOutcome>,
+    /// The run of another agent that the call started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<ChildRun>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

@@ -121,6 +121,15 @@ pub struct Run {
     pub agent_id: AgentId,
     /// The message that this run answers.
     pub message_id: MessageId,
+    /// The run whose agent started this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<RunId>,
+    /// The first run of the tree; absent for the first run itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_id: Option<RunId>,
+    /// How far below the first run of the tree it is.
+    #[serde(default)]
+    pub depth: u32,
     pub status: RunStatus,
     /// The seq of the `run_queued` event. The runs of a room execute in this order.
     pub queued_seq: u64,

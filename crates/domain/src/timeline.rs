@@ -38,6 +38,9 @@ pub struct Span {
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<String>,
+    /// The run of another agent that the tool call started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_run_id: Option<RunId>,
     pub from_ms: u64,
     /// `null` while the span is open.
     pub to_ms: Option<u64>,
@@ -101,6 +104,14 @@ impl TimelineBuilder {
                 self.stop_thinking(at);
                 self.open(SpanKind::Tool, Some(call.name.clone()), Some(call.tool_use_id.clone()), at);
             }
+            EventBody::RunDelegated(started) => {
+                let is_it = |span: &&mut Span| {
+                    span.kind == SpanKind::Tool && span.to_ms.is_none() && span.tool_use_id == started.tool_use_id
+                };
+                if let Some(span) = self.timeline.spans.iter_mut().rev().find(is_it) {
+                    span.child_run_id = Some(started.child.run_id);
+                }
+            }
             EventBody::ToolResult(result) => {
                 let open = self.timeline.spans.iter_mut().rev().find(|span| {
                     span.kind == SpanKind::Tool
@@ -158,7 +169,15 @@ impl TimelineBuilder {
 
     fn open(&mut self, kind: SpanKind, name: Option<String>, tool_use_id: Option<String>, at: Timestamp) {
         let from_ms = since(self.queued_at, at);
-        self.timeline.spans.push(Span { kind, name, tool_use_id, from_ms, to_ms: None, is_error: None });
+        self.timeline.spans.push(Span {
+            kind,
+            name,
+            tool_use_id,
+            child_run_id: None,
+            from_ms,
+            to_ms: None,
+            is_error: None,
+        });
     }
 
     fn close(&mut self, kind: SpanKind, at: Timestamp) {

@@ -83,6 +83,7 @@ impl Engine {
                 mcp_servers: Vec::new(),
                 host_tools: engine.config().host_tools.clone(),
                 has_company: false,
+                depth: 0,
             })
         });
         let (created, resolved) = tokio::join!(created, self.resolve_servers_in_room(owner, room_id, &agent, &servers));

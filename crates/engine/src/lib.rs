@@ -13,6 +13,7 @@ mod error;
 mod folders;
 mod follow;
 pub mod gateway;
+mod host_tools;
 mod mcp_servers;
 mod queries;
 mod run;
@@ -114,13 +115,16 @@ impl Engine {
     /// `mcp` is the manager that the providers use too; the engine closes it.
     pub fn new(store: Store, providers: ProviderRegistry, mcp: McpManager, mut config: EngineConfig) -> Self {
         config.folders = config.folders.absolute();
-        let inner = Arc::new(EngineInner {
+        let inner = Arc::new_cyclic(|engine| EngineInner {
+            config: EngineConfig {
+                host_tools: host_tools::with_engine_tools(&config.host_tools, engine, &store),
+                ..config
+            },
             queries: Queries::new(store.clone()),
             providers,
             mcp,
             active_runs: ActiveRuns::default(),
             handoff: Handoff::default(),
-            config,
             inspection_cache: InspectionCache::default(),
             mcp_test_slots: McpTestSlots::default(),
             stored_bytes_cache: StoredBytesCache::default(),

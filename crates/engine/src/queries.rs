@@ -50,6 +50,8 @@ queries! {
     page(owner: &Owner, room: RoomId, after: &Position, limit: u32, with_raw: bool) -> Page;
     follow(owner: &Owner, room: RoomId, after: &Position, notifier: Arc<Notifier>) -> Follower;
     run(owner: &Owner, id: RunId) -> Run;
+    child_runs(owner: &Owner, run: RunId) -> Vec<Run>;
+    run_tree(owner: &Owner, run: RunId) -> Vec<NamedRun>;
     named_runs(owner: &Owner, filter: &RunFilter) -> Vec<NamedRun>;
     named_runs_of_all(filter: &RunFilter) -> Vec<NamedRun>;
     workspace_uses(limit: u32) -> Vec<WorkspaceUse>;

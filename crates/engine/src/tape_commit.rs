@@ -8,6 +8,7 @@ use domain::{
     event::{NewEvent, RunQueued, TapePlanned},
     ids::{MessageId, RunId},
     owner::Owner,
+    run_tree::TreePlace,
 };
 use store::journal::{RowChange, SeqRef, TapeHold};
 
@@ -69,13 +70,19 @@ impl QueuedCells {
         self.runs.first().map(|queued| SeqRef::Event(first + queued.cell))
     }
 
-    /// `first` is the index of the first of `events` in the commit.
-    pub(crate) fn changes(&self, owner: &Owner, first: usize) -> impl Iterator<Item = RowChange> {
+    /// `first` is the index of the first of `events` in the commit. `place` is for runs that another run starts.
+    pub(crate) fn changes(
+        &self,
+        owner: &Owner,
+        place: Option<TreePlace>,
+        first: usize,
+    ) -> impl Iterator<Item = RowChange> {
         self.runs.iter().map(move |QueuedRun { run, message_id, event, cell }| RowChange::QueueRun {
             owner: owner.clone(),
             run_id: run.id,
             agent_id: run.agent_id,
             message_id: *message_id,
+            place,
             seq: SeqRef::Event(first + event),
             cell: SeqRef::Event(first + cell),
             claim: None,

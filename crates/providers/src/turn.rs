@@ -11,6 +11,7 @@ use domain::{
     prices::PriceSource,
     project::ProjectSpace,
     run::{Receipt, RunError},
+    run_tree::ChildRun,
     usage::{Cost, Usage},
 };
 use serde::Serialize;
@@ -143,6 +144,8 @@ pub struct AgentWorkspace {
     pub host_tools: HostTools,
     /// Whether other agents are in the room.
     pub has_company: bool,
+    /// How far below the first run of its tree the turn is: each level has its own part of the processes.
+    pub depth: u32,
 }
 
 impl AgentWorkspace {
@@ -333,6 +336,11 @@ pub enum TurnEvent {
     },
     /// A host tool was called that concerns the room.
     Room(RoomRequest),
+    /// A host tool has started a run of another agent.
+    Delegated {
+        tool_use_id: Option<String>,
+        child: ChildRun,
+    },
     /// The answer to [`TurnCommand::Steer`].
     Steered {
         message: MessageId,

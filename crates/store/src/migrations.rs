@@ -31,6 +31,7 @@ macro_rules! files {
             "0019_paused_rooms.sql",
             "0020_run_contexts.sql",
             "0021_mcp_variables.sql",
+            "0022_run_trees.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -24,6 +24,10 @@ export function foldParts(parts: readonly Part[], event: KnownEvent): readonly P
       const endedAt = event.created_at
       return changeCall(parts, event.data.tool_use_id, (call) => ({ ...call, result: { content, is_error }, endedAt }))
     }
+    case 'run_delegated': {
+      const { tool_use_id, child } = event.data
+      return tool_use_id == null ? parts : changeCall(parts, tool_use_id, (call) => ({ ...call, child }))
+    }
     default:
       return parts
   }

@@ -5,6 +5,9 @@ import { foldRun } from './fold-run'
 import { saysSame } from './pending'
 import { type Message, type Pending, type RoomState, newRun, speakerOf } from './state'
 
+/** The last event of a run is one of these. */
+const ends: ReadonlySet<string> = new Set(['run_completed', 'run_failed', 'run_cancelled', 'run_interrupted'])
+
 /** How many events may wait for the ones before them; beyond this a page is read anyway. */
 const mostEarly = 10_000
 
@@ -97,8 +100,7 @@ class Draft {
     const message = run.streamId === null ? undefined : this.message(run.streamId)
     if (!message || message.status !== 'streaming') return
     const folded = foldParts(message.parts, event)
-    const ended = event.type.startsWith('run_') && event.type !== 'run_started' && event.type !== 'run_queued'
-    if (ended) this.put({ ...message, status: event.type === 'run_completed' ? 'complete' : 'partial' })
+    if (ends.has(event.type)) this.put({ ...message, status: event.type === 'run_completed' ? 'complete' : 'partial' })
     else if (folded !== message.parts) this.put({ ...message, parts: folded })
   }
 

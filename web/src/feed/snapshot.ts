@@ -76,8 +76,9 @@ function fromStored(stored: StoredMessage): Message {
 
 function fromStoredPart(part: StoredMessage['parts'][number]): Part {
   if (part.type === 'tool') {
-    const { tool_use_id, name, input, output = '', result = null } = part
-    return { type: 'tool', tool_use_id, name, input, output, result }
+    const { tool_use_id, name, input, output = '', result = null, child } = part
+    const call = { type: 'tool' as const, tool_use_id, name, input, output, result }
+    return child ? { ...call, child } : call
   }
   return part.item == null ? { type: part.type, text: part.text } : part
 }

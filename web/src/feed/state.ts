@@ -1,5 +1,5 @@
 import type { Attachment, Author, MessageStatus, Receipt, RunError, RunStatus, ToolOutcome, Usage, WhenBusy } from '@/lib/api/types'
-import type { Decision, RoomEvent } from './event'
+import type { Decision, EventData, RoomEvent } from './event'
 
 export interface TextPart {
   type: 'text' | 'thinking'
@@ -14,6 +14,8 @@ export interface ToolPart {
   input: unknown
   output: string
   result: ToolOutcome | null
+  /** The run of another agent that the call started. */
+  child?: EventData['run_delegated']['child']
   /** Known only where the run was folded from its events. */
   startedAt?: string
   endedAt?: string

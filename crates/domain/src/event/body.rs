@@ -8,6 +8,7 @@ use crate::{
     name::Name,
     room::WhenBusy,
     run::{Receipt, RunError},
+    run_tree::ChildRun,
     tape::{TapeCell, TapeChange},
     time::Timestamp,
     usage::{Cost, Usage},
@@ -92,6 +93,7 @@ event_types! {
     ToolUse = "tool_use",
     ToolOutputDelta = "tool_output_delta",
     ToolResult = "tool_result",
+    RunDelegated = "run_delegated",
     ApprovalRequested = "approval_requested",
     ApprovalResolved = "approval_resolved",
     UsageReported = "usage",
@@ -273,6 +275,17 @@ pub struct ToolResult {
     pub tool_use_id: String,
     pub content: Value,
     pub is_error: bool,
+}
+
+/// The agent has started a run of another agent, in a room of its own. The events of that run are in that room.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunDelegated {
+    pub stream_id: MessageId,
+    /// The tool call that waits for the run; absent if the agent's program does not say which one it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<String>,
+    /// The run that was started.
+    pub child: ChildRun,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

@@ -5,7 +5,7 @@ mod policy;
 pub use policy::{MAX_PRIORITY, MemberSettings, MentionRule, PolicyError, RoomPolicy, TurnOrder, WhenBusy};
 
 use crate::{
-    ids::{AgentId, ProjectId, RoomId},
+    ids::{AgentId, ProjectId, RoomId, RunId},
     message::Author,
     name::Name,
     time::Timestamp,
@@ -21,6 +21,9 @@ pub struct Room {
     /// In the order they joined.
     pub agents: Vec<AgentId>,
     pub project_id: Option<ProjectId>,
+    /// The run whose agent opened this room for another agent; such a room is in no list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_run_id: Option<RunId>,
     pub policy: RoomPolicy,
     /// The seq of the room's newest event.
     pub head: u64,

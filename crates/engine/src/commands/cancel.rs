@@ -20,7 +20,10 @@ use tokio::time::Instant;
 pub struct StoppedRun {
     pub id: RunId,
     pub status: RunStatus,
+    /// What was stopped: of this run, and of the runs below it that were stopped with it.
     pub receipt: Receipt,
+    /// How many runs below this one were stopped with it.
+    pub stopped_below: usize,
 }
 
 /// The runs of a room that were cancelled.
@@ -51,10 +54,14 @@ impl Engine {
             }
             found => (own.clone(), found?),
         };
-        if !run.status.is_terminal() {
-            self.request_cancel(actor, &[run.id]).await?;
+        // Also for a run that has ended: those below it may not have heard of it yet.
+        let all = self.request_cancel(actor, &[run.id]).await?;
+        let ended = self.wait_for_end_in(&owner, run.id, CANCEL_TIMEOUT).await?;
+        let mut below = Vec::new();
+        for id in all.into_iter().filter(|id| *id != run.id) {
+            below.push(self.wait_for_end_in(&owner, id, CANCEL_TIMEOUT).await?);
         }
-        self.wait_for_end_in(&owner, run.id, CANCEL_TIMEOUT).await.map(stopped_run)
+        Ok(stopped_run(ended, below))
     }
 
     /// Cancels all running and queued runs of a room. Returns when all of them have ended.
@@ -63,31 +70,32 @@ impl Engine {
         let room = self.store().room(owner, room).await?;
         self.clear_tape(actor, room.id).await?;
         let runs = self.store().unfinished_runs(owner, room.id).await?;
-        self.request_cancel(actor, &runs).await?;
-        // Those in the queue have ended by now. The others are few: those that a worker holds.
+        let all = self.request_cancel(actor, &runs).await?;
+        // Those in the queue have ended by now. The others are few: those that a worker holds, and the runs below them.
         let deadline = Instant::now() + CANCEL_TIMEOUT;
         let asked: HashSet<RunId> = runs.iter().copied().collect();
-        for run in self.store().unfinished_runs(owner, room.id).await? {
-            if asked.contains(&run) {
-                self.wait_for_end(actor, run, deadline.saturating_duration_since(Instant::now())).await?;
-            }
+        let left = self.store().unfinished_runs(owner, room.id).await?.into_iter().filter(|run| asked.contains(run));
+        for run in left.chain(all.into_iter().filter(|run| !asked.contains(run))) {
+            self.wait_for_end(actor, run, deadline.saturating_duration_since(Instant::now())).await?;
         }
         let mut described = Vec::new();
         for run in runs.iter().take(DESCRIBED_RUNS) {
-            described.push(stopped_run(self.store().run(owner, *run).await?));
+            described.push(stopped_run(self.store().run(owner, *run).await?, Vec::new()));
         }
         Ok(StoppedRoom { count: runs.len(), runs: described })
     }
 
-    async fn request_cancel(&self, actor: &Actor, runs: &[RunId]) -> Result<(), EngineError> {
+    /// Returns the unfinished runs that are asked to stop: the given ones and those below them.
+    pub(crate) async fn request_cancel(&self, actor: &Actor, runs: &[RunId]) -> Result<Vec<RunId>, EngineError> {
         if runs.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        self.store().request_stop(actor, runs, StopRequest::Cancel).await?;
-        for run in runs {
+        let all = self.store().request_stop(actor, runs, StopRequest::Cancel).await?;
+        for run in &all {
             self.active_runs().stop(*run, RunStop::Cancel);
         }
-        Ok(self.end_stopped_in_queue().await?)
+        self.end_stopped_in_queue().await?;
+        Ok(all)
     }
 
     /// Waits until the run has its terminal event.
@@ -119,6 +127,9 @@ impl Engine {
     }
 }
 
-fn stopped_run(run: Run) -> StoppedRun {
-    StoppedRun { id: run.id, status: run.status, receipt: run.receipt.unwrap_or_default() }
+/// `below` are the runs that were stopped with it.
+fn stopped_run(run: Run, below: Vec<Run>) -> StoppedRun {
+    let stopped_below = below.len();
+    let receipt = Receipt::of_all([run.receipt].into_iter().chain(below.into_iter().map(|run| run.receipt)).flatten());
+    StoppedRun { id: run.id, status: run.status, receipt, stopped_below }
 }

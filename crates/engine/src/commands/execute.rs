@@ -56,7 +56,7 @@ impl Engine {
                 let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
                 let new =
                     NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::for_new_room() };
-                let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent));
+                let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), None);
                 // The prefetch asks before the room is stored.
                 self.rooms_without_project().add(owner, room.id);
                 (room, prelude)
@@ -65,13 +65,13 @@ impl Engine {
         check_post(&post)?;
         let (agents, has_budgets) = (std::slice::from_ref(&agent), has_budgets?);
         let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::now() };
-        let target = PostTarget { room: room.id, rules, agents, only_mentioned: true, has_budgets };
+        let target = PostTarget { room: room.id, rules, agents, only_mentioned: true, has_budgets, child: None };
         self.post_to(actor, target, post, prelude, attempt).await
     }
 }
 
 /// A room name from the first line of the message.
-fn title(text: &str) -> Option<Name> {
+pub(super) fn title(text: &str) -> Option<Name> {
     let line: String = text.trim().lines().next()?.chars().filter(|c| !c.is_control()).take(MAX_CHARS / 2).collect();
     Name::parse(&line).ok()
 }

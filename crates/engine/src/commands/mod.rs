@@ -6,6 +6,7 @@ mod approve;
 mod audit;
 mod budgets;
 mod cancel;
+mod delegate;
 mod disconnect;
 mod effective;
 mod execute;
@@ -36,6 +37,7 @@ mod tokens;
 pub use approve::ApprovalResponse;
 pub use budgets::Billing;
 pub use cancel::{StoppedRoom, StoppedRun};
+pub(crate) use delegate::{ChildProgress, ChildTask};
 pub use disconnect::{DisconnectGuard, OnDisconnect};
 pub use effective::{
     EffectiveProvider, EffectiveServer, EffectiveState, EffectiveTool, EffectiveView, TierView, VerdictView,

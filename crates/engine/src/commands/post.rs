@@ -3,7 +3,7 @@
 use super::post_plan::{PostPlan, TapeQuestion};
 use crate::{
     Engine, EngineError,
-    run::RunStop,
+    run::{RunStop, RunsAbove},
     tape::{self, RoomRules},
     traces,
 };
@@ -18,6 +18,7 @@ use domain::{
     owner::Owner,
     permission::Permission,
     room::{RoomPolicy, TurnOrder, WhenBusy},
+    run_tree::TreePlace,
     signal::{Signal, SignalBody},
     time::Timestamp,
     upload::MAX_FILES,
@@ -92,7 +93,8 @@ impl Engine {
         check_post(&post)?;
         let members: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
         let rules = RoomRules { policy: &policy, agents: &members, now: Timestamp::now() };
-        let target = PostTarget { room, rules, agents: &agents, only_mentioned, has_budgets: has_budgets? };
+        let has_budgets = has_budgets?;
+        let target = PostTarget { room, rules, agents: &agents, only_mentioned, has_budgets, child: None };
         let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
         self.post_to(actor, target, post, prelude, attempt).await
     }
@@ -107,7 +109,7 @@ impl Engine {
         attempt: Option<&IdempotentRequest>,
     ) -> Result<PostResult, EngineError> {
         let owner = &actor.workspace;
-        let PostTarget { room, rules, agents, only_mentioned, has_budgets } = target;
+        let PostTarget { room, rules, agents, only_mentioned, has_budgets, child } = target;
         // A message that starts nothing stops nothing either.
         let when_busy = match post.run {
             true => post.when_busy.unwrap_or(rules.policy.when_busy),
@@ -128,8 +130,11 @@ impl Engine {
             if !has_budgets || planned.is_empty() {
                 return Ok(());
             }
-            let agents: Vec<AgentId> = planned.iter().map(|agent| agent.id).collect();
-            self.check_budgets(owner, BudgetSubjects { user: actor.user_id(), agents: &agents, room }).await
+            let above = child.map_or(RunsAbove::none(), |child| child.above);
+            let agents: Vec<AgentId> = planned.iter().map(|agent| agent.id).chain(above.agents()).collect();
+            let rooms: Vec<RoomId> = [room].into_iter().chain(above.rooms()).collect();
+            let user = child.map_or_else(|| actor.user_id(), |child| child.place.user_id);
+            self.check_budgets(owner, BudgetSubjects { user, agents: &agents, rooms: &rooms }).await
         };
         let (attachments, may_spend, may_store) = tokio::join!(
             self.resolve_attachments(owner, &post.attachments),
@@ -150,7 +155,10 @@ impl Engine {
             actor,
             target,
             question: TapeQuestion { message_id, rules, cells, audience, when_busy },
-            author: Author::Person { name: actor.name().clone(), user_id: actor.user_id() },
+            author: match child {
+                Some(child) => child.author.clone(),
+                None => Author::Person { name: actor.name().clone(), user_id: actor.user_id() },
+            },
             post: NewPost { attachments, ..post },
             prelude,
             attempt,
@@ -256,6 +264,16 @@ pub(super) struct PostTarget<'a> {
     pub only_mentioned: bool,
     /// Whether the workspace has budgets, which have to be checked.
     pub has_budgets: bool,
+    /// For a message of an agent, whose run starts the runs that answer it.
+    pub child: Option<ChildPost<'a>>,
+}
+
+/// How the runs of an agent's message belong to the tree of its run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChildPost<'a> {
+    pub place: TreePlace,
+    pub author: &'a Author,
+    pub above: &'a RunsAbove,
 }
 
 /// Events and changes that come first in a commit.
@@ -342,7 +360,7 @@ impl<'a> PostDraft<'a> {
         let signals: Vec<Signal> = steerable.iter().map(steer).collect();
         changes.extend(signals.iter().map(|signal| RowChange::StoreSignal { signal: signal.clone() }));
         changes.extend(tape);
-        changes.extend(queued.changes(owner, events.len()));
+        changes.extend(queued.changes(owner, target.child.map(|child| child.place), events.len()));
         events.extend(queued.events().iter().cloned());
         let guard = if when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
         let commit = Commit { room_id: room, guard, events, changes };

@@ -7,12 +7,13 @@ use domain::{
     agent::Agent,
     audit::{AuditAction, AuditEntry, AuditedObject},
     event::{NewEvent, ParticipantJoined, ParticipantLeft},
-    ids::{AgentId, ProjectId, RoomId},
+    ids::{AgentId, ProjectId, RoomId, RunId},
     name::Name,
     owner::Owner,
     permission::Permission,
     project::SpaceKey,
     room::{MAX_AGENTS, PolicyError, Room, RoomPolicy},
+    run_tree::MAX_TREE_DEPTH,
     time::Timestamp,
 };
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ impl Engine {
         self.check_project_of_room(owner, new.project_id).await?;
         let agents = self.find_agents(owner, &new.agents).await?;
         new.policy.check_agents(&new.agents).map_err(invalid_policy)?;
-        let (room, prelude) = new_room_prelude(actor, new, &agents);
+        let (room, prelude) = new_room_prelude(actor, new, &agents, None);
         let CommitPrelude { events, mut changes } = prelude;
         if let Some(attempt) = attempt {
             let result = room.id.to_string();
@@ -116,7 +117,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes a room after cancelling its runs.
+    /// Deletes a room after cancelling its runs, and the rooms that they have opened for other agents.
     pub async fn delete_room(
         &self,
         actor: &Actor,
@@ -125,9 +126,31 @@ impl Engine {
     ) -> Result<(), EngineError> {
         actor.require(Permission::Post)?;
         self.cancel_room(actor, room).await?;
+        // Before their parent: a request that is repeated after a crash finds them again.
+        for below in self.rooms_below(&actor.workspace, room).await? {
+            match self.store().delete_room(actor, below, None).await {
+                Ok(()) | Err(store::StoreError::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.config().projects.sandboxes.stop(SpaceKey::Room(below)).await;
+        }
         self.store().delete_room(actor, room, attempt).await?;
         self.config().projects.sandboxes.stop(SpaceKey::Room(room)).await;
         Ok(())
+    }
+
+    /// The rooms that were opened by runs of a room, and by runs in those rooms; the deepest first.
+    async fn rooms_below(&self, owner: &Owner, room: RoomId) -> Result<Vec<RoomId>, EngineError> {
+        let (mut all, mut level) = (Vec::new(), vec![room]);
+        for _ in 0..MAX_TREE_DEPTH {
+            let mut below = Vec::new();
+            for room in level {
+                below.extend(self.store().rooms_of_children(owner, room).await?);
+            }
+            all.splice(0..0, below.iter().copied());
+            level = below;
+        }
+        Ok(all)
     }
 
     /// Deletes a room after cancelling its runs, and erases it without the grace period. It may be deleted already.
@@ -141,6 +164,10 @@ impl Engine {
         match self.cancel_room(actor, room).await {
             Ok(_) | Err(EngineError::NotFound) => {}
             Err(error) => return Err(error),
+        }
+        for below in self.rooms_below(&actor.workspace, room).await? {
+            self.store().purge_room(actor, below, None).await?;
+            self.config().projects.sandboxes.stop(SpaceKey::Room(below)).await;
         }
         self.store().purge_room(actor, room, attempt).await?;
         self.config().projects.sandboxes.stop(SpaceKey::Room(room)).await;
@@ -210,8 +237,14 @@ pub(super) fn push_join(agent: &Agent, events: &mut Vec<NewEvent>, changes: &mut
     changes.push(RowChange::Join { agent_id: agent.id });
 }
 
-/// A new room and its first participants, as the first events and changes of a commit.
-pub(super) fn new_room_prelude(actor: &Actor, new: NewRoom, agents: &[Agent]) -> (Room, CommitPrelude) {
+/// A new room and its first participants, as the first events and changes of a commit. `parent` is the run that opens it
+/// for a child.
+pub(super) fn new_room_prelude(
+    actor: &Actor,
+    new: NewRoom,
+    agents: &[Agent],
+    parent: Option<RunId>,
+) -> (Room, CommitPrelude) {
     let (now, id) = (Timestamp::now(), RoomId::generate());
     // The last bytes of an id are random.
     let [.., a, b, c, d] = *id.0.as_bytes();
@@ -221,6 +254,7 @@ pub(super) fn new_room_prelude(actor: &Actor, new: NewRoom, agents: &[Agent]) ->
         name: new.name,
         agents: new.agents,
         project_id: new.project_id,
+        parent_run_id: parent,
         policy: RoomPolicy { seed, ..new.policy },
         head: 0,
         created_at: now,

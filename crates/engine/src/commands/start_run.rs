@@ -44,7 +44,8 @@ impl Engine {
         let post = NewPost { run: false, ..NewPost::new(text) };
         check_post(&post)?;
         let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::now() };
-        let target = PostTarget { room: room.id, rules, agents: &[], only_mentioned: false, has_budgets: false };
+        let target =
+            PostTarget { room: room.id, rules, agents: &[], only_mentioned: false, has_budgets: false, child: None };
         let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
         Ok(self.post_to(actor, target, post, prelude, attempt).await?.message)
     }
@@ -73,7 +74,7 @@ impl Engine {
             return Err(EngineError::Conflict("the room has no message of yours to answer; add one first".to_owned()));
         };
         if self.check_queue_limit(owner).await? {
-            let subjects = BudgetSubjects { user: actor.user_id(), agents: &[agent.id], room: room.id };
+            let subjects = BudgetSubjects { user: actor.user_id(), agents: &[agent.id], rooms: &[room.id] };
             self.check_budgets(owner, subjects).await?;
         }
         let run = RunRef { id: RunId::generate(), agent_id: agent.id };
@@ -96,6 +97,7 @@ impl Engine {
             run_id: run.id,
             agent_id: run.agent_id,
             message_id: message.id,
+            place: None,
             seq,
             cell: seq,
             claim: None,

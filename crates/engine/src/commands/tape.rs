@@ -4,7 +4,6 @@
 use super::{RunRef, rooms::audit_detail};
 use crate::{
     Engine, EngineError,
-    run::RunStop,
     tape::{PlannedCell, RoomRules, TapeEffect, TapeMachine, TapeRefusal},
     tape_commit::{QueuedCells, hold_of},
 };
@@ -22,7 +21,7 @@ use domain::{
 use serde::Serialize;
 use store::{
     CellRun, StoreError, TapeRecord,
-    journal::{Commit, Guard, RowChange, SeqRef, StopRequest},
+    journal::{Commit, Guard, RowChange, SeqRef},
 };
 
 /// The plan of a room: what runs, and what follows.
@@ -145,9 +144,7 @@ impl Engine {
                 done => {
                     done?;
                     if !stopped.is_empty() {
-                        self.store().request_stop(actor, &stopped, StopRequest::Cancel).await?;
-                        stopped.iter().for_each(|run| self.active_runs().stop(*run, RunStop::Cancel));
-                        self.end_stopped_in_queue().await?;
+                        self.request_cancel(actor, &stopped).await?;
                     }
                     // A resumed room may have queued runs that were held.
                     self.store().queue_notify().notify_one();
@@ -209,7 +206,7 @@ impl TapeChanges<'_> {
             RowChange::PutTape { based_on: self.stored.map_or(0, |stored| stored.version), state, hold },
             audit_detail(self.actor, self.room, serde_json::json!({"tape": self.change.as_str()})),
         ];
-        changes.extend(queued.changes(self.owner, first));
+        changes.extend(queued.changes(self.owner, None, first));
         Ok(Commit { room_id: self.room, guard: Guard::None, events, changes })
     }
 }

@@ -60,6 +60,7 @@ fn is_progress(event: &TurnEvent) -> bool {
         | TurnEvent::ToolUse { .. }
         | TurnEvent::ToolOutput { .. }
         | TurnEvent::ToolResult { .. }
+        | TurnEvent::Delegated { .. }
         | TurnEvent::Approval { .. }
         | TurnEvent::ApprovalWithdrawn { .. }
         | TurnEvent::Usage { .. }

@@ -1,7 +1,7 @@
 //! Executes one run from claim to end: prepares the turn, starts the provider and hands over to `pump`.
 
 use super::{
-    ActiveRun, ClaimedRun, RunJournal, StoredStart,
+    ActiveRun, ClaimedRun, RunJournal, RunsAbove, StoredStart,
     context::{GivenContext, GivenSession},
     memory::StoredAgentMemory,
     pump::{RunningTurn, SteeredMessages, TurnPump},
@@ -24,7 +24,7 @@ use domain::{
     agent::Agent,
     budget::BudgetSubjects,
     event::{NewEvent, Status},
-    ids::{MessageId, RoomId, RunId},
+    ids::{AgentId, MessageId, RoomId, RunId},
     message::Message,
     owner::Owner,
     prices::PriceSource,
@@ -64,10 +64,12 @@ fn report(run: RunId, driven: Result<(), StoreError>) {
 
 async fn try_drive(engine: &Engine, mut run: ClaimedRun) -> Result<(), StoreError> {
     let (room, agent, id) = (run.run.room_id, run.agent.id, run.run.id);
-    let driven = match prepare_turn(engine, &mut run).await {
-        Ok(prepared) => start_turn(engine, run, prepared).await,
-        Err(error) => Err(error),
+    let driven = async {
+        let above = RunsAbove::load(engine, &run.claim.owner, &run.run).await?;
+        let prepared = prepare_turn(engine, &mut run, &above).await?;
+        start_turn(engine, run, above, prepared).await
     };
+    let driven = driven.await;
     engine.remove_run_skills(room, agent, id).await;
     driven
 }
@@ -88,7 +90,11 @@ struct PreparedTurn {
 }
 
 /// The inner error ends the run: the provider cannot be called.
-async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Result<PreparedTurn, RunError>, StoreError> {
+async fn prepare_turn(
+    engine: &Engine,
+    claimed: &mut ClaimedRun,
+    above: &RunsAbove,
+) -> Result<Result<PreparedTurn, RunError>, StoreError> {
     let prefetch = claimed.prefetch.take();
     let ClaimedRun { claim, run, agent, message, .. } = &*claimed;
     let Some(provider) = engine.providers().get(&agent.spec.provider) else {
@@ -102,7 +108,7 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
     }
     // A run that started with its message was checked with it.
     if claimed.started.is_none()
-        && let Some(error) = over_budget(engine, claimed).await?
+        && let Some(error) = over_budget(engine, claimed, above).await?
     {
         return Ok(Err(error));
     }
@@ -143,7 +149,10 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
         Err(error) => return Ok(Err(error)),
     };
     room.introduce(&mut place.agent);
+    // After its skills, which may allow tools.
+    above.restrict(&mut place.agent.spec.tools);
     place.has_company = room.has_company();
+    place.depth = run.depth;
     let TurnKnowledge { head: known_seq, marks: session_marks, session, later } = knowledge?;
     let asked_by = message.author.name().to_string();
     let message = Message { text: text.unwrap_or_else(|| message.text.clone()), ..message.clone() };
@@ -180,9 +189,12 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
 }
 
 /// The error of a run whose budget was used up while it waited in the queue.
-async fn over_budget(engine: &Engine, claimed: &ClaimedRun) -> Result<Option<RunError>, StoreError> {
+async fn over_budget(engine: &Engine, claimed: &ClaimedRun, above: &RunsAbove) -> Result<Option<RunError>, StoreError> {
     let ClaimedRun { claim, agent, message, .. } = claimed;
-    let subjects = BudgetSubjects { user: message.author.user_id(), agents: &[agent.id], room: claim.room_id };
+    let agents: Vec<AgentId> = [agent.id].into_iter().chain(above.agents()).collect();
+    let rooms: Vec<RoomId> = [claim.room_id].into_iter().chain(above.rooms()).collect();
+    let user = message.author.user_id().or(above.user());
+    let subjects = BudgetSubjects { user, agents: &agents, rooms: &rooms };
     let used_up =
         engine.store().used_up_budget(&claim.owner, subjects, &[Timestamp::now(), claimed.run.created_at]).await?;
     Ok(used_up.map(|status| RunError::new("limit_budget", budget_message(&status))))
@@ -229,11 +241,12 @@ pub(super) async fn prepare_without_skills(
 async fn start_turn(
     engine: &Engine,
     claimed: ClaimedRun,
+    above: RunsAbove,
     prepared: Result<PreparedTurn, RunError>,
 ) -> Result<(), StoreError> {
     let journal = claimed.journal(engine);
     let ClaimedRun { claim, run, agent, message, started, slot, active, .. } = claimed;
-    let user = message.author.user_id();
+    let user = message.author.user_id().or(above.user());
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
     // a second start of the run (invariant 12).
     let prices = prepared.as_ref().map_or_else(|_| PriceSource::default(), |turn| turn.provider.price_source());
@@ -255,7 +268,7 @@ async fn start_turn(
     let started = store_start(&journal, &run, &agent, started, notices.collect());
     let (started, remembered) = tokio::join!(started, engine.store().remembered_tools(&claim.owner, run.room_id));
     let (started, remembered) = (started?, remembered?);
-    let limits = engine.config().limits.with(&agent.spec.limits);
+    let limits = above.limits(engine.config().limits.with(&agent.spec.limits));
     let settings = TurnSettings {
         stream_id: started.stream_id,
         limits,
@@ -286,6 +299,7 @@ async fn start_turn(
         run,
         agent,
         user,
+        above,
         session_marks,
         given,
         steering: SteeredMessages::default(),

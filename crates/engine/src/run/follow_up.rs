@@ -57,7 +57,7 @@ impl FollowUp {
     /// `first` is the index of the first of `events` in the commit; the runs are one cell.
     pub(super) fn changes(&self, journal: &RunJournal, first: usize) -> Vec<RowChange> {
         let mut changes: Vec<RowChange> = self.change.clone().into_iter().collect();
-        changes.extend(self.queued.changes(journal.owner(), first));
+        changes.extend(self.queued.changes(journal.owner(), None, first));
         changes
     }
 }

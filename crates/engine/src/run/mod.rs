@@ -3,8 +3,10 @@
 //!
 //! Start at `drive`: one run from claim to end. `claimed` is the run as its driver gets it, `prefetch` reads its data early, `start` writes its start, `pump` is
 //! its main loop with its `clocks`, `signals` are the requests to it, `ending` is its end, `follow_up` what comes after it. `transcript` and
-//! `session_marks` decide which messages the provider receives, `room_view` what it is told about the room, `context` reads both back, `journal` commits, `active` wakes the runs on this server.
+//! `session_marks` decide which messages the provider receives, `room_view` what it is told about the room, `context` reads both back, `above` is what a
+//! run inherits, `journal` commits, `active` wakes the runs on this server.
 
+mod above;
 mod active;
 mod claimed;
 mod clocks;
@@ -22,6 +24,7 @@ mod signals;
 mod start;
 mod transcript;
 
+pub(crate) use above::RunsAbove;
 pub(crate) use active::{ActiveRun, ActiveRuns, RunStop};
 pub(crate) use claimed::ClaimedRun;
 pub use context::{ContextMessage, RunContextView};

@@ -2,7 +2,7 @@
 //! per run, so events stay in order and a fast provider is slowed to the speed of the disk.
 
 use super::{
-    ActiveRun, RunEnd, RunJournal, RunStop, SettledSignals, StoredStart,
+    ActiveRun, RunEnd, RunJournal, RunStop, RunsAbove, SettledSignals, StoredStart,
     clocks::TurnClocks,
     session_marks::SessionMarks,
     signals::{RunRequest, SignalInbox},
@@ -16,7 +16,7 @@ use domain::{
     budget::BudgetSubjects,
     event::{Decision, NewEvent},
     fold::Answer,
-    ids::{ApprovalId, MessageId, SignalId, UserId},
+    ids::{AgentId, ApprovalId, MessageId, RoomId, SignalId, UserId},
     limits::{Limit, Limits},
     message::Author,
     run::{Receipt, Run, RunError, RunStatus},
@@ -52,8 +52,9 @@ pub(super) struct TurnPump {
     pub known_seq: u64,
     pub run: Run,
     pub agent: Agent,
-    /// The author of the message that the run answers.
+    /// The author of the message that the run, or the first of its tree, answers.
     pub user: Option<UserId>,
+    pub above: RunsAbove,
     /// How much of the room the provider's own session knows.
     pub session_marks: SessionMarks,
     /// What the run was given; stored with its first events.
@@ -422,7 +423,9 @@ impl TurnPump {
 
     /// Returns whether a budget that counts this run is used up. If that cannot be read now, the run goes on.
     async fn is_over_budget(&self) -> bool {
-        let subjects = BudgetSubjects { user: self.user, agents: &[self.agent.id], room: self.run.room_id };
+        let agents: Vec<AgentId> = [self.agent.id].into_iter().chain(self.above.agents()).collect();
+        let rooms: Vec<RoomId> = [self.run.room_id].into_iter().chain(self.above.rooms()).collect();
+        let subjects = BudgetSubjects { user: self.user, agents: &agents, rooms: &rooms };
         match self.journal.used_up_budget(subjects, self.run.created_at).await {
             Ok(used_up) => used_up.is_some(),
             Err(error) => {

@@ -171,6 +171,7 @@ impl SettledSignals {
                 run_id: message.run_id,
                 agent_id: journal.agent_id(),
                 message_id: message.message_id,
+                place: None,
                 seq: SeqRef::Event(index),
                 cell: SeqRef::Event(index),
                 claim: None,

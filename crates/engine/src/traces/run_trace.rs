@@ -99,6 +99,7 @@ impl RunTrace {
             | TurnEvent::Waiting { .. }
             | TurnEvent::Session { .. }
             | TurnEvent::Room(_)
+            | TurnEvent::Delegated { .. }
             | TurnEvent::Steered { .. } => {}
         }
     }

@@ -6,8 +6,8 @@ use domain::{
     approval::{DecisionAuthor, RememberScope, RememberedRule},
     event::{
         ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventBody, Interruption, Retract,
-        RunCancelled, RunCompleted, RunFailed, RunInterrupted, Status, StreamEnd, ThinkingDelta, ToolOutputDelta,
-        ToolResult, ToolUse, UsageReported,
+        RunCancelled, RunCompleted, RunDelegated, RunFailed, RunInterrupted, Status, StreamEnd, ThinkingDelta,
+        ToolOutputDelta, ToolResult, ToolUse, UsageReported,
     },
     fold::Answer,
     ids::{ApprovalId, MessageId},
@@ -300,6 +300,7 @@ impl TurnMachine {
                 return;
             }
             TurnEvent::Room(RoomRequest::Whisper(text)) => Status::new("whisper", text).into(),
+            TurnEvent::Delegated { tool_use_id, child } => RunDelegated { stream_id, tool_use_id, child }.into(),
             TurnEvent::Text { delta, item } => ContentDelta { stream_id, delta, item }.into(),
             TurnEvent::Thinking { delta, item } => ThinkingDelta { stream_id, delta, item }.into(),
             TurnEvent::Retract { item } => Retract { stream_id, item }.into(),

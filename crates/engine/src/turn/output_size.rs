@@ -18,6 +18,7 @@ pub(super) fn output_size(body: &EventBody) -> u64 {
         EventBody::UsageReported(e) => e.model.as_ref().map_or(0, String::len),
         EventBody::FileChanged(e) => e.path.len() + e.change.len(),
         EventBody::ErrorReported(e) => e.code.len() + e.message.len(),
+        EventBody::RunDelegated(e) => e.tool_use_id.as_ref().map_or(0, String::len),
         EventBody::MessagePosted(_)
         | EventBody::TapePlanned(_)
         | EventBody::RunQueued(_)

@@ -1,7 +1,7 @@
 //! The fast path from a post to the worker of the same server. If a worker slot is free and the room is idle, the run
 //! is claimed and started in the commit that queues it, which saves two commits before the first output.
 
-use super::slots::{TakenSlot, WorkerSlots};
+use super::slots::{TakenSlot, TreeSlots};
 use crate::{
     Engine, EngineConfig,
     run::{ClaimedRun, Prefetch, StoredStart, start_events},
@@ -13,6 +13,7 @@ use domain::{
     message::Message,
     owner::Owner,
     run::{Run, RunStatus},
+    run_tree::TreePlace,
     time::Timestamp,
     usage::Usage,
 };
@@ -34,36 +35,32 @@ pub(crate) struct Handoff(Mutex<Option<Arc<WorkerHandle>>>);
 struct WorkerHandle {
     holder: String,
     lease: Duration,
-    slots: Arc<WorkerSlots>,
+    slots: TreeSlots,
     dispatches: mpsc::Sender<ClaimedRun>,
 }
 
 /// The worker's end of the handoff.
 pub(super) struct WorkerInbox {
-    pub slots: Arc<WorkerSlots>,
+    pub slots: TreeSlots,
     pub dispatches: mpsc::Receiver<ClaimedRun>,
 }
 
 impl Handoff {
     /// Registers a worker; it replaces an earlier one.
     pub(super) fn register_worker(&self, holder: &str, config: &EngineConfig) -> WorkerInbox {
-        let slots = WorkerSlots::new(config.concurrency, config.concurrency_per_workspace);
+        let slots = TreeSlots::new(config.concurrency, config.concurrency_per_workspace);
         // There cannot be more dispatches than slots.
-        let (sender, dispatches) = mpsc::channel(config.concurrency.max(1));
-        let worker = WorkerHandle {
-            holder: holder.to_owned(),
-            lease: config.lease,
-            slots: Arc::clone(&slots),
-            dispatches: sender,
-        };
+        let (sender, dispatches) = mpsc::channel(slots.total().max(1));
+        let worker =
+            WorkerHandle { holder: holder.to_owned(), lease: config.lease, slots: slots.clone(), dispatches: sender };
         *self.worker() = Some(Arc::new(worker));
         WorkerInbox { slots, dispatches }
     }
 
-    /// Returns `None` if there is no worker or no slot for this workspace.
-    fn take_slot(&self, workspace: &Owner) -> Option<(Arc<WorkerHandle>, TakenSlot)> {
+    /// Returns `None` if there is no worker or no slot for this workspace at this depth.
+    fn take_slot(&self, workspace: &Owner, depth: u32) -> Option<(Arc<WorkerHandle>, TakenSlot)> {
         let worker = self.worker().clone().filter(|worker| !worker.dispatches.is_closed())?;
-        let slot = worker.slots.take(workspace)?;
+        let slot = worker.slots.at(depth)?.take(workspace)?;
         Some((worker, slot))
     }
 
@@ -84,14 +81,16 @@ impl Engine {
         message: (&Message, usize),
     ) -> Result<Committed, StoreError> {
         let first_run = commit.changes.iter_mut().find_map(|change| match change {
-            RowChange::QueueRun { owner, run_id, seq: SeqRef::Event(event), claim, .. } => {
-                Some((owner, *run_id, *event, claim))
+            RowChange::QueueRun { owner, run_id, place, seq: SeqRef::Event(event), claim, .. } => {
+                Some((owner, *run_id, *place, *event, claim))
             }
             _ => None,
         });
-        let reserved =
-            agent.zip(first_run).and_then(|(agent, run)| Some((agent, self.handoff().take_slot(run.0)?, run)));
-        let Some((agent, (worker, slot), (owner, run_id, queued_event, claim))) = reserved else {
+        let reserved = agent.zip(first_run).and_then(|(agent, run)| {
+            let depth = run.2.map_or(0, |place| place.depth);
+            Some((agent, self.handoff().take_slot(run.0, depth)?, run))
+        });
+        let Some((agent, (worker, slot), (owner, run_id, place, queued_event, claim))) = reserved else {
             return self.store().commit(commit).await;
         };
         let owner = owner.clone();
@@ -113,7 +112,7 @@ impl Engine {
             let claim =
                 Claim { run_id, room_id, owner, queued_seq: first_seq + queued_event as u64, fence, stop: None };
             active.set_queued_seq(claim.queued_seq);
-            let run = started_run(&claim, &agent, &message, at);
+            let run = started_run(&claim, &agent, &message, place, at);
             // The start follows the commit's own events.
             let started = Some(StoredStart::new(stream_id, first_seq + own_events as u64, at));
             let prefetch = prefetch.filter(|prefetch| prefetch.is_current_at(first_seq));
@@ -136,12 +135,15 @@ impl Engine {
 }
 
 /// The run as its commit has stored it, so that the driver does not read it back from the store.
-fn started_run(claim: &Claim, agent: &Agent, message: &Message, at: Timestamp) -> Run {
+fn started_run(claim: &Claim, agent: &Agent, message: &Message, place: Option<TreePlace>, at: Timestamp) -> Run {
     Run {
         id: claim.run_id,
         room_id: claim.room_id,
         agent_id: agent.id,
         message_id: message.id,
+        parent_id: place.map(|place| place.parent_id),
+        root_id: place.map(|place| place.root_id),
+        depth: place.map_or(0, |place| place.depth),
         status: RunStatus::Running,
         queued_seq: claim.queued_seq,
         usage: Usage::default(),

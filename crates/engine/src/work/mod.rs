@@ -124,8 +124,9 @@ impl Worker {
     /// `store::queue`: the lowest cell of each room, workspaces in turn.
     async fn claim_runs(&mut self) -> Result<(), store::StoreError> {
         self.engine.end_stopped_in_queue().await?;
-        if self.engine.store().has_waiting_runs().await? {
-            let mut free = self.inbox.slots.reserve_all();
+        for depth in self.engine.store().waiting_depths().await? {
+            let Some(slots) = self.inbox.slots.at(depth) else { continue };
+            let mut free = slots.reserve_all();
             let lease = self.engine.config().lease;
             for claim in self.engine.store().claim(&self.holder, free.limits(), lease).await? {
                 // There are no more claims than slots.

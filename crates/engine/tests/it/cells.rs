@@ -34,6 +34,7 @@ async fn queue_cell(harness: &EngineHarness, room: RoomId, message: &Message, ag
             run_id,
             agent_id,
             message_id,
+            place: None,
             seq,
             cell,
             claim: None,

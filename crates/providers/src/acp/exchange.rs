@@ -193,6 +193,10 @@ impl<'a> AcpExchange<'a> {
                 self.port.send(TurnEvent::Approval { id, tool_use_id, name, input, is_question: true });
             }
             HostToolSignal::Room(request) => self.port.send(TurnEvent::Room(request)),
+            HostToolSignal::Delegated { tool, child } => {
+                let tool_use_id = self.parser.calls.running_call(name_over_mcp(&tool)).map(str::to_owned);
+                self.port.send(TurnEvent::Delegated { tool_use_id, child });
+            }
             HostToolSignal::Progress { tool, text: delta } => {
                 if let Some(id) = self.parser.calls.running_call(name_over_mcp(&tool)).map(str::to_owned) {
                     self.port.send(TurnEvent::ToolOutput { id, delta });

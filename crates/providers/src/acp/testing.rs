@@ -58,6 +58,7 @@ pub fn workspace(folder: &Path) -> AgentWorkspace {
         mcp_servers: Vec::new(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
         has_company: false,
+        depth: 0,
     }
 }
 

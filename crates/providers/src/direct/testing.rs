@@ -264,6 +264,7 @@ pub fn workspace(servers: &[&str]) -> AgentWorkspace {
         mcp_servers: servers.iter().map(server).collect(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
         has_company: false,
+        depth: 0,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::HostToolAgent;
 use crate::RoomRequest;
-use domain::{event::Decision, ids::RunId};
+use domain::{event::Decision, ids::RunId, run_tree::ChildRun};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -36,8 +36,17 @@ impl HostCall {
 
     /// Shows a line of output in the room while the tool works. Waits if the room is slower than the tool.
     pub async fn report(&self, line: &str) {
-        let line = &line[..line.floor_char_boundary(MAX_REPORT_BYTES)];
-        self.signals.send(HostToolSignal::Progress { tool: self.tool.clone(), text: format!("{line}\n") }).await;
+        self.report_text(&format!("{}\n", &line[..line.floor_char_boundary(MAX_REPORT_BYTES)])).await;
+    }
+
+    /// The same for a piece of text that is not a line.
+    pub async fn report_text(&self, text: &str) {
+        self.signals.send(HostToolSignal::Progress { tool: self.tool.clone(), text: text.to_owned() }).await;
+    }
+
+    /// Shows the run of another agent that the tool has started. Returns whether the turn is still there.
+    pub async fn show_child(&self, child: ChildRun) -> bool {
+        self.signals.send(HostToolSignal::Delegated { tool: self.tool.clone(), child }).await
     }
 
     /// Asks something of the room. Returns whether the turn is still there.
@@ -88,6 +97,11 @@ pub enum HostToolSignal {
     Question(UserQuestion),
     /// What the agent asks of its room.
     Room(RoomRequest),
+    /// The tool has started a run of another agent.
+    Delegated {
+        tool: String,
+        child: ChildRun,
+    },
 }
 
 #[derive(Debug)]

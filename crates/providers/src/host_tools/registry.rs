@@ -67,6 +67,11 @@ impl HostTools {
         Ok(Self(registered.into()))
     }
 
+    /// The same tools and others after them.
+    pub fn with(&self, more: impl IntoIterator<Item = Arc<dyn HostTool>>) -> Result<Self, HostToolsError> {
+        Self::new(self.0.iter().map(|registered| Arc::clone(&registered.tool)).chain(more))
+    }
+
     pub fn definitions(&self) -> impl Iterator<Item = &HostToolDefinition> {
         self.0.iter().map(|registered| &registered.definition)
     }

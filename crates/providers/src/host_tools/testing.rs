@@ -32,6 +32,7 @@ pub fn workspace_with(tools: impl IntoIterator<Item = Arc<dyn HostTool>>) -> Age
         mcp_servers: Vec::new(),
         host_tools: HostTools::new(tools).unwrap(),
         has_company: false,
+        depth: 0,
     }
 }
 

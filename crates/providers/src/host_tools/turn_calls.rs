@@ -146,6 +146,7 @@ impl<K> HostToolCalls<K> {
                 Some(TurnEvent::ToolOutput { id: tool_use_id?, delta }.into())
             }
             HostToolSignal::Room(request) => Some(TurnEvent::Room(request).into()),
+            HostToolSignal::Delegated { child, .. } => Some(TurnEvent::Delegated { tool_use_id, child }.into()),
             HostToolSignal::Question(UserQuestion { tool: name, input, answer }) => {
                 let id = self.questions.add(answer);
                 Some(ProviderEvent {

@@ -7,6 +7,9 @@
 //! Workspaces share the slots (invariant 28). Once a second one has asked for a slot, one of them holds at most three quarters of
 //! the slots, callers of the one that holds the fewest come first, and idle processes of a workspace that has more than its part are evicted first:
 //! its idle processes never push out those of another.
+//!
+//! A turn may wait for a turn that it started, which needs a process too. Each level of such a tree therefore adds as many
+//! slots: the deepest turns wait for nobody, so they always get one in the end.
 
 use crate::AgentWorkspace;
 use domain::{
@@ -16,7 +19,7 @@ use domain::{
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     future::Future,
-    hash::Hash,
+    hash::{Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -35,25 +38,55 @@ pub trait PooledProcess: Send + 'static {
 pub trait PoolKey: Eq + Hash + Clone + Send + 'static {
     /// Whether both keys belong to one workspace.
     fn is_of_same_workspace(&self, other: &Self) -> bool;
+
+    /// How far below the first turn of its tree the turn is that asks for the slot.
+    fn depth(&self) -> u32 {
+        0
+    }
 }
 
 /// The key of an agent's conversation in a room, for programs that serve one each.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConversationKey {
     workspace: Owner,
     room: RoomId,
     agent: AgentId,
+    /// Of the turn that asks; not a part of the conversation.
+    depth: u32,
 }
 
 impl ConversationKey {
     pub fn of(workspace: &AgentWorkspace) -> Self {
-        Self { workspace: workspace.owner.clone(), room: workspace.room_id, agent: workspace.agent.id }
+        let AgentWorkspace { owner, room_id, agent, depth, .. } = workspace;
+        Self { workspace: owner.clone(), room: *room_id, agent: agent.id, depth: *depth }
+    }
+
+    fn conversation(&self) -> (&Owner, RoomId, AgentId) {
+        (&self.workspace, self.room, self.agent)
+    }
+}
+
+impl PartialEq for ConversationKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.conversation() == other.conversation()
+    }
+}
+
+impl Eq for ConversationKey {}
+
+impl Hash for ConversationKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.conversation().hash(state);
     }
 }
 
 impl PoolKey for ConversationKey {
     fn is_of_same_workspace(&self, other: &Self) -> bool {
         self.workspace == other.workspace
+    }
+
+    fn depth(&self) -> u32 {
+        self.depth
     }
 }
 
@@ -250,10 +283,16 @@ impl<K: PoolKey, P: PooledProcess> PoolShared<K, P> {
 
     fn grant(self: &Arc<Self>, state: &mut PoolState<K, P>, key: &K) -> Option<PoolSlot<K, P>> {
         let is_shared = state.note_workspace(key);
-        if is_shared && state.held_by_workspace_of(key) >= self.limits.slots - self.limits.slots / 4 {
+        let slots = self.slots_for(key);
+        if is_shared && state.held_by_workspace_of(key) >= slots - slots / 4 {
             return None;
         }
         self.take(state, key)
+    }
+
+    /// How many processes there may be, with one for this key.
+    fn slots_for(&self, key: &K) -> usize {
+        self.limits.slots.saturating_mul(key.depth() as usize + 1)
     }
 
     /// Takes the slot of a key, whatever its workspace holds.
@@ -263,8 +302,9 @@ impl<K: PoolKey, P: PooledProcess> PoolShared<K, P> {
         }
         let process = state.idle.remove(key).map(|idle| idle.process);
         let mut evicted = None;
-        if process.is_none() && state.held.len() + state.idle.len() >= self.limits.slots {
-            let victim = state.victim_for(key, self.limits.slots)?;
+        let slots = self.slots_for(key);
+        if process.is_none() && state.held.len() + state.idle.len() >= slots {
+            let victim = state.victim_for(key, slots)?;
             evicted = state.idle.remove(&victim).map(|idle| idle.process);
         }
         state.held.insert(key.clone());

@@ -36,10 +36,10 @@ pub enum ScriptStep {
         /// Whether to send the decision as text.
         says_decision: bool,
     },
-    /// Calls a host tool, and says its result.
+    /// Calls a host tool once for each of these arguments, all at once, and says the results.
     CallHostTool {
         name: String,
-        arguments: Map<String, Value>,
+        calls: Vec<Map<String, Value>>,
     },
     Fail(RunError),
     Skip,
@@ -59,7 +59,11 @@ const DIRECTIVES: [Directive; 9] = [
     Directive { word: "count", usage: "!count N [MS]: N from 1 to 10000000, MS from 0 to 60000", parse: count },
     Directive { word: "think", usage: "!think [TEXT]", parse: think },
     Directive { word: "tool", usage: "!tool [NAME] [{json input}]", parse: tool },
-    Directive { word: "call", usage: "!call HOST_TOOL [{json arguments}]", parse: call_host_tool },
+    Directive {
+        word: "call",
+        usage: "!call HOST_TOOL [{json arguments}], or a JSON list of them",
+        parse: call_host_tool,
+    },
     Directive { word: "ask", usage: "!ask [TOOL] [{json input}]", parse: ask },
     Directive { word: "fail", usage: "!fail [CODE] [MESSAGE]: CODE in snake_case", parse: fail },
     Directive { word: "hang", usage: "!hang [MS]: MS from 0 to 60000", parse: hang },
@@ -116,8 +120,14 @@ fn call_host_tool(rest: &str) -> Result<Vec<ScriptStep>, String> {
     if rest.is_empty() || rest.starts_with('{') {
         return Err("HOST_TOOL is missing".to_owned());
     }
+    let (name, list) = split_word(rest);
+    if list.starts_with('[') && is_tool_name(name) {
+        let calls =
+            serde_json::from_str(list).map_err(|error| format!("the calls are not a JSON list of objects: {error}"))?;
+        return Ok(vec![ScriptStep::CallHostTool { name: name.to_owned(), calls }]);
+    }
     let (name, arguments) = call(rest)?;
-    Ok(vec![ScriptStep::CallHostTool { name, arguments }])
+    Ok(vec![ScriptStep::CallHostTool { name, calls: vec![arguments] }])
 }
 
 fn ask(rest: &str) -> Result<Vec<ScriptStep>, String> {

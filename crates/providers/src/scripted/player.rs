@@ -40,7 +40,7 @@ pub async fn turn(request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
 
 struct ScriptPlayer {
     port: TurnPort,
-    host_calls: HostToolCalls<()>,
+    host_calls: HostToolCalls<String>,
     /// Steered messages to be echoed at the next pause.
     steered: VecDeque<(MessageId, String)>,
     /// The planned time of the last timed event. Delays are added to it, so that lateness does not accumulate.
@@ -91,7 +91,7 @@ impl ScriptPlayer {
                 self.report(TurnEvent::Approval { id, tool_use_id: tool, name, input, is_question }).await?;
                 self.decided(id, tool_use_id, given, aloud).await
             }
-            ScriptStep::CallHostTool { name, arguments } => self.call_host_tool(name, arguments).await,
+            ScriptStep::CallHostTool { name, calls } => self.call_host_tool(&name, calls).await,
             ScriptStep::Fail(error) => Err(TurnEnd::Failed(error)),
             ScriptStep::Skip => Err(TurnEnd::Skipped),
             ScriptStep::Hang { linger } => self.hang(linger).await,
@@ -168,11 +168,16 @@ impl ScriptPlayer {
         Err(TurnEnd::Stopped)
     }
 
-    async fn call_host_tool(&mut self, name: String, arguments: Map<String, Value>) -> Result<(), TurnEnd> {
-        let (id, input) = ("call_1".to_owned(), Value::Object(arguments.clone()));
-        self.report(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input }).await?;
-        self.host_calls.start((), CallOrigin { tool_use_id: Some(id.clone()), raw: None }, name, arguments);
-        let outcome = loop {
+    /// Makes all calls at once, and says each result when it is there.
+    async fn call_host_tool(&mut self, name: &str, calls: Vec<Map<String, Value>>) -> Result<(), TurnEnd> {
+        let mut open = calls.len();
+        for (number, arguments) in (1..).zip(calls) {
+            let (id, input) = (format!("call_{number}"), Value::Object(arguments.clone()));
+            self.report(TurnEvent::ToolUse { id: id.clone(), name: name.to_owned(), input }).await?;
+            let origin = CallOrigin { tool_use_id: Some(id.clone()), raw: None };
+            self.host_calls.start(id, origin, name.to_owned(), arguments);
+        }
+        while open > 0 {
             let event = tokio::select! {
                 biased;
                 event = self.port.next() => {
@@ -189,13 +194,16 @@ impl ScriptPlayer {
             };
             match event {
                 HostToolEvent::Report(event) => self.send(event).await?,
-                HostToolEvent::Ended { outcome, .. } => break outcome,
+                HostToolEvent::Ended { reply_to: id, outcome } => {
+                    open -= 1;
+                    self.due = Instant::now();
+                    let content = Value::from(outcome.text.clone());
+                    self.report(TurnEvent::ToolResult { id, content, is_error: outcome.is_error }).await?;
+                    self.say(outcome.text).await?;
+                }
             }
-        };
-        self.due = Instant::now();
-        let content = Value::from(outcome.text.clone());
-        self.report(TurnEvent::ToolResult { id, content, is_error: outcome.is_error }).await?;
-        self.say(outcome.text).await
+        }
+        Ok(())
     }
 
     /// Sends nothing until it is stopped, and then takes `linger` to stop.

@@ -26,6 +26,7 @@ pub mod providers;
 pub mod remembered_tools;
 pub mod room_policy;
 pub mod rooms;
+pub mod run_tree;
 pub mod runs;
 pub mod session;
 pub mod skill_files;
@@ -135,6 +136,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(events::socket))
         .add(Needs(Read), routes!(runs::list))
         .add(Needs(Read), routes!(runs::show))
+        .add(Needs(Read), routes!(run_tree::tree))
         .add(Needs(Read), routes!(runs::timeline))
         .add(Needs(Read), routes!(runs::context))
         .add(Needs(Read), routes!(runs::stream))

@@ -112,13 +112,26 @@ pub async fn list(
     Ok(Json(RunList { runs: found.into_iter().map(view).collect(), next }))
 }
 
+/// A run with the runs that its agent has started.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = RunDetail)]
+pub struct RunDetailView {
+    #[serde(flatten)]
+    run: Run,
+    /// In the order they were started; `GET /api/runs/{id}/tree` returns all levels.
+    children: Vec<RunId>,
+}
+
 /// Get a run
 ///
 /// Its status, and its usage and cost so far.
 #[utoipa::path(get, path = "/api/runs/{id}", tag = "runs", params(("id" = RunId, Path)),
-               responses((status = 200, body = Run)))]
-pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Run>, Problem> {
-    Ok(Json(app.engine.queries().run(&caller.workspace, id).await?))
+               responses((status = 200, body = RunDetailView)))]
+pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<RunDetailView>, Problem> {
+    let queries = app.engine.queries();
+    let run = queries.run(&caller.workspace, id).await?;
+    let children = queries.child_runs(&caller.workspace, id).await?;
+    Ok(Json(RunDetailView { run, children: children.iter().map(|child| child.id).collect() }))
 }
 
 /// Get the context of a run

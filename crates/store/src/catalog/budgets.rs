@@ -56,12 +56,25 @@ impl TryFrom<BudgetRow> for Budget {
 
 /// The sum of the costs of runs in a period: $1 owner, $2 its start, $3 its end, $4 the id that a scope names.
 macro_rules! select_spent {
-    ($joins:literal, $condition:literal) => {
+    ($joins:literal, $($condition:expr),*) => {
         concat!(
             "SELECT CAST(COALESCE(SUM(u.cost), 0) AS BIGINT) FROM runs u ",
             $joins,
-            "WHERE u.owner = $1 AND u.created_at >= $2 AND u.created_at < $3",
-            $condition
+            "WHERE u.owner = $1 AND u.created_at >= $2 AND u.created_at < $3"
+            $(, $condition)*
+        )
+    };
+}
+
+/// A run that another one started counts with the runs above it too.
+macro_rules! or_below {
+    ($column:literal) => {
+        concat!(
+            " OR (u.parent_id IS NOT NULL AND EXISTS (WITH RECURSIVE above(id) AS (SELECT u.parent_id UNION ALL \
+             SELECT p.parent_id FROM runs p JOIN above ON p.id = above.id WHERE p.parent_id IS NOT NULL) \
+             SELECT 1 FROM above JOIN runs a ON a.id = above.id WHERE ",
+            $column,
+            " = $4))"
         )
     };
 }
@@ -141,8 +154,8 @@ impl Store {
         let end = resets_at.map_or(i64::MAX, Timestamp::as_millis);
         let sql = match budget.scope {
             BudgetScope::Workspace => select_spent!("", ""),
-            BudgetScope::Agent(_) => select_spent!("", " AND u.agent_id = $4"),
-            BudgetScope::Room(_) => select_spent!("", " AND u.room_id = $4"),
+            BudgetScope::Agent(_) => select_spent!("", " AND (u.agent_id = $4", or_below!("a.agent_id"), ")"),
+            BudgetScope::Room(_) => select_spent!("", " AND (u.room_id = $4", or_below!("a.room_id"), ")"),
             BudgetScope::User(_) => select_spent!(
                 "LEFT JOIN messages m ON m.id = u.message_id ",
                 " AND COALESCE(u.user_id, m.user_id) = $4"

@@ -22,6 +22,7 @@ pub(crate) mod projects;
 pub(crate) mod provider_sessions;
 pub(crate) mod rooms;
 pub(crate) mod run_contexts;
+mod run_trees;
 pub(crate) mod runs;
 pub(crate) mod signals;
 pub(crate) mod skill_files;

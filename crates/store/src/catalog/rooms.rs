@@ -13,7 +13,7 @@ use crate::{
 use domain::{
     actor::Actor,
     audit::{AuditAction, AuditEntry, AuditedObject},
-    ids::{AgentId, ProjectId, RoomId},
+    ids::{AgentId, ProjectId, RoomId, RunId},
     message::{Author, Message},
     name::Name,
     owner::Owner,
@@ -32,6 +32,7 @@ row! {
         name: String,
         policy: String,
         project_id: Option<Uuid>,
+        parent_run_id: Option<Uuid>,
         head: i64,
         created_at: i64,
         updated_at: i64,
@@ -103,7 +104,7 @@ macro_rules! participants {
 macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
-            "SELECT r.id, r.name, r.policy, r.project_id, j.head, r.created_at, r.updated_at, r.last_message, ",
+            "SELECT r.id, r.name, r.policy, r.project_id, r.parent_run_id, j.head, r.created_at, r.updated_at, r.last_message, ",
             "(SELECT COUNT(*) FROM queue q WHERE q.room_id = r.id) AS unfinished, ",
             "(SELECT COUNT(*) FROM queue q JOIN runs u ON u.id = q.run_id WHERE q.room_id = r.id ",
             "AND u.status = 'waiting_for_approval') AS waiting, ",
@@ -121,6 +122,7 @@ impl RoomRow {
             name: Name::parse(&self.name).map_err(|error| StoreError::unreadable("a name").caused_by(error))?,
             agents,
             project_id: self.project_id.map(ProjectId),
+            parent_run_id: self.parent_run_id.map(RunId),
             policy: serde_json::from_str(&self.policy)?,
             head: unsigned(self.head)?,
             created_at: Timestamp::from_millis(self.created_at),
@@ -132,14 +134,15 @@ impl RoomRow {
 /// Creates a room with an empty journal, in its project.
 pub(crate) fn create(context: &ChangeContext, owner: &Owner, room: &Room) -> Result<Vec<Statement>> {
     let row = Statement::new(
-        "INSERT INTO rooms (id, owner, name, policy, project_id, created_at, updated_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $6)",
+        "INSERT INTO rooms (id, owner, name, policy, project_id, parent_run_id, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
     )
     .with(room.id.0)
     .with(owner.as_str())
     .with(room.name.as_str())
     .with(serde_json::to_string(&room.policy)?)
     .with(room.project_id.map(|id| id.0))
+    .with(room.parent_run_id.map(|id| id.0))
     .with(context.now.as_millis());
     let journal = Statement::new("INSERT INTO journals (room_id, head) VALUES ($1, 0)").with(room.id.0);
     let project = room.project_id.map(|project| projects::hold(owner, project));
@@ -193,8 +196,7 @@ pub(crate) fn set_last_message(context: &ChangeContext, message: &Message, seq: 
 }
 
 impl Store {
-    /// Returns rooms, most recently active first. Always two queries.
-    /// The rooms with the newest activity.
+    /// Returns the rooms with the newest activity, without those of child runs. Always two queries.
     pub async fn rooms(&self, owner: &Owner, limit: u32) -> Result<Vec<RoomSummary>> {
         self.rooms_before(owner, None, limit).await
     }
@@ -209,7 +211,7 @@ impl Store {
         let (before, last) = ListCursor::values(cursor);
         let (rows, participants) = snapshot!(self.database(), |transaction| {
             let rows: Vec<RoomSummaryRow> = sqlx::query_as(select_summaries!(
-                "AND (r.updated_at < $2 OR r.updated_at = $2 AND r.id < $3) \
+                "AND r.parent_run_id IS NULL AND (r.updated_at < $2 OR r.updated_at = $2 AND r.id < $3) \
                      ORDER BY r.updated_at DESC, r.id DESC LIMIT $4"
             ))
             .bind(owner.as_str())
@@ -255,7 +257,7 @@ impl Store {
     pub async fn room(&self, owner: &Owner, id: RoomId) -> Result<Room> {
         let (row, participants) = snapshot!(self.database(), |transaction| {
             let row: RoomRow = sqlx::query_as(
-                "SELECT r.id, r.name, r.policy, r.project_id, j.head, r.created_at, r.updated_at FROM rooms r \
+                "SELECT r.id, r.name, r.policy, r.project_id, r.parent_run_id, j.head, r.created_at, r.updated_at FROM rooms r \
                  JOIN journals j ON j.room_id = r.id WHERE r.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL",
             )
             .bind(id.0)

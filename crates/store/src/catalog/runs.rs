@@ -14,6 +14,7 @@ use domain::{
     owner::Owner,
     position::Seq,
     run::{Run, RunStatus},
+    run_tree::TreePlace,
     time::Timestamp,
     usage::{Cost, Usage},
 };
@@ -40,7 +41,7 @@ pub struct NamedRun {
 }
 
 row! {
-    struct NamedRunRow {
+    pub(super) struct NamedRunRow {
         ..run: RunRow,
         owner: String,
         room_name: Option<String>,
@@ -48,12 +49,24 @@ row! {
     }
 }
 
+impl TryFrom<NamedRunRow> for NamedRun {
+    type Error = StoreError;
+    fn try_from(row: NamedRunRow) -> Result<Self> {
+        let (room_name, agent_name) = (row.room_name.unwrap_or_default(), row.agent_name.unwrap_or_default());
+        let workspace = super::tokens::parse_owner(&row.owner)?;
+        Ok(Self { workspace, run: row.run.try_into()?, room_name, agent_name })
+    }
+}
+
 row! {
-    struct RunRow {
+    pub(super) struct RunRow {
         id: Uuid,
         room_id: Uuid,
         agent_id: Uuid,
         message_id: Uuid,
+        parent_id: Option<Uuid>,
+        root_id: Option<Uuid>,
+        depth: i64,
         status: String,
         queued_seq: i64,
         usage: String,
@@ -76,6 +89,9 @@ impl TryFrom<RunRow> for Run {
             room_id: RoomId(row.room_id),
             agent_id: AgentId(row.agent_id),
             message_id: MessageId(row.message_id),
+            parent_id: row.parent_id.map(RunId),
+            root_id: row.root_id.map(RunId),
+            depth: u32::try_from(row.depth).map_err(|_| StoreError::unreadable("the depth of a run"))?,
             status: row.status.parse().map_err(StoreError::unreadable)?,
             queued_seq: unsigned(row.queued_seq)?,
             usage: serde_json::from_str(&row.usage)?,
@@ -91,6 +107,7 @@ impl TryFrom<RunRow> for Run {
     }
 }
 
+/// `$1` is the workspace.
 macro_rules! select_runs {
     ($rest:literal) => {
         select_runs!("", "", $rest)
@@ -100,7 +117,7 @@ macro_rules! select_runs {
     };
     ($columns:literal, $joins:literal, $workspace:literal, $rest:literal) => {
         concat!(
-            "SELECT u.id, u.room_id, u.agent_id, u.message_id, u.status, u.queued_seq, u.usage, u.cost, u.model, ",
+            "SELECT u.id, u.room_id, u.agent_id, u.message_id, u.parent_id, u.root_id, u.depth, u.status, u.queued_seq, u.usage, u.cost, u.model, ",
             "u.duration_ms, u.error, u.receipt, u.created_at, u.started_at, u.ended_at",
             $columns,
             " FROM runs u ",
@@ -112,12 +129,27 @@ macro_rules! select_runs {
     };
 }
 
+/// Runs with the names of their rooms and agents.
+macro_rules! select_named_runs {
+    ($workspace:literal, $rest:literal) => {
+        select_runs!(
+            ", u.owner, r.name AS room_name, a.name AS agent_name",
+            "LEFT JOIN rooms r ON r.id = u.room_id LEFT JOIN agents a ON a.id = u.agent_id ",
+            $workspace,
+            $rest
+        )
+    };
+}
+pub(super) use {select_named_runs, select_runs};
+
 /// A run that its commit adds: it waits in the queue, or has started with the commit.
 pub(crate) struct NewRun<'a> {
     pub owner: &'a Owner,
     pub run_id: RunId,
     pub agent_id: AgentId,
     pub message_id: MessageId,
+    /// `None` for the first run of a tree.
+    pub place: Option<TreePlace>,
     pub queued_seq: Seq,
     pub cell: Seq,
     pub has_started: bool,
@@ -126,8 +158,8 @@ pub(crate) struct NewRun<'a> {
 pub(crate) fn insert(context: &ChangeContext, new: &NewRun<'_>) -> Result<Statement> {
     let status = if new.has_started { RunStatus::Running } else { RunStatus::Queued };
     Ok(Statement::new(
-        "INSERT INTO runs (id, owner, room_id, agent_id, message_id, status, queued_seq, usage, created_at, started_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        "INSERT INTO runs (id, owner, room_id, agent_id, message_id, status, queued_seq, usage, created_at, started_at, \
+         parent_id, root_id, depth, user_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
     )
     .with(new.run_id.0)
     .with(new.owner.as_str())
@@ -138,7 +170,11 @@ pub(crate) fn insert(context: &ChangeContext, new: &NewRun<'_>) -> Result<Statem
     .with(signed(new.queued_seq))
     .with(serde_json::to_string(&Usage::default())?)
     .with(context.now.as_millis())
-    .with(new.has_started.then_some(context.now.as_millis())))
+    .with(new.has_started.then_some(context.now.as_millis()))
+    .with(new.place.map(|place| place.parent_id.0))
+    .with(new.place.map(|place| place.root_id.0))
+    .with(new.place.map_or(0, |place| i64::from(place.depth)))
+    .with(new.place.and_then(|place| place.user_id).map(|user| user.0)))
 }
 
 /// Changes the status of an unfinished run. Repeating the current status is allowed.
@@ -225,9 +261,7 @@ impl Store {
         /// One statement for every combination: a filter that is not set matches everything.
         macro_rules! select_named {
             ($workspace:literal) => {
-                select_runs!(
-                    ", u.owner, r.name AS room_name, a.name AS agent_name",
-                    "LEFT JOIN rooms r ON r.id = u.room_id LEFT JOIN agents a ON a.id = u.agent_id ",
+                select_named_runs!(
                     $workspace,
                     "($2 IS NULL OR u.room_id = $2) AND ($3 IS NULL OR u.message_id = $3) \
                      AND ($4 IS NULL OR u.status = $4) AND ($5 IS NULL OR u.agent_id = $5) \
@@ -254,12 +288,7 @@ impl Store {
                 .fetch_all(pool)
                 .await
         })?;
-        let named = |row: NamedRunRow| {
-            let (room_name, agent_name) = (row.room_name.unwrap_or_default(), row.agent_name.unwrap_or_default());
-            let workspace = super::tokens::parse_owner(&row.owner)?;
-            Ok(NamedRun { workspace, run: row.run.try_into()?, room_name, agent_name })
-        };
-        rows.into_iter().map(named).collect()
+        rows.into_iter().map(NamedRun::try_from).collect()
     }
 
     /// Returns the runs of an agent that ended with an answer after a time, in rooms that are not deleted, in the order of their

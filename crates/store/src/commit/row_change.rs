@@ -12,6 +12,7 @@ use domain::{
     position::Seq,
     room::{Room, RoomPolicy},
     run::{Receipt, RunError, RunStatus},
+    run_tree::TreePlace,
     signal::{Signal, SignalOutcome},
     usage::{Cost, Usage},
 };
@@ -52,6 +53,9 @@ pub enum RowChange {
         run_id: RunId,
         agent_id: AgentId,
         message_id: MessageId,
+        /// For a run that another run starts. Rejected if that run has ended or is requested to stop, and if its tree has
+        /// too many runs.
+        place: Option<TreePlace>,
         seq: SeqRef,
         /// The seq at which the first run of its cell was queued: the run waits for the unfinished runs of lower cells.
         cell: SeqRef,
@@ -90,7 +94,7 @@ pub enum RowChange {
         state: Option<String>,
         hold: TapeHold,
     },
-    /// Ends the run, removes it from the queue, and settles its signals. Rejected while a signal that outlives the run
+    /// Ends the run, removes it from the queue, settles its signals, and requests its children to stop. Rejected while a signal that outlives the run
     /// is not settled, and if the room has a plan that the commit does not take on.
     EndRun {
         run_id: RunId,

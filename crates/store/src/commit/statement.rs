@@ -1,6 +1,7 @@
 //! A statement with its values, as data: written once for both databases, and sent by each in its own way.
 
 use crate::StoreError;
+use domain::run_tree::TreeLimit;
 use uuid::Uuid;
 
 #[derive(Debug)]
@@ -18,10 +19,14 @@ pub(crate) enum Refusal {
     KeyUsed,
     NotFound,
     RunStatus,
+    /// The run that starts another one has ended, or has to stop.
+    ParentStopped,
+    TreeFull,
 }
 
 impl Refusal {
-    pub(crate) const ALL: [Self; 3] = [Self::KeyUsed, Self::NotFound, Self::RunStatus];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::KeyUsed, Self::NotFound, Self::RunStatus, Self::ParentStopped, Self::TreeFull];
 
     /// The name that SQLite reports, see `journal::sqlite`.
     pub(crate) fn as_str(self) -> &'static str {
@@ -29,6 +34,8 @@ impl Refusal {
             Self::KeyUsed => "key_used",
             Self::NotFound => "not_found",
             Self::RunStatus => "run_status",
+            Self::ParentStopped => "parent_stopped",
+            Self::TreeFull => "tree_full",
         }
     }
 }
@@ -39,6 +46,8 @@ impl From<Refusal> for StoreError {
             Refusal::KeyUsed => Self::KeyUsed,
             Refusal::NotFound => Self::NotFound,
             Refusal::RunStatus => Self::RunStatusRefused,
+            Refusal::ParentStopped => Self::Fenced,
+            Refusal::TreeFull => Self::LimitReached(TreeLimit::Runs.to_string()),
         }
     }
 }

@@ -148,7 +148,7 @@ impl Store {
                 sqlx::query("DELETE FROM signals WHERE run_id = $1").bind(run).execute(&mut *transaction).await?;
                 // Its message, while it is there, tells whom the run costs.
                 sqlx::query(
-                    "UPDATE runs SET user_id = (SELECT m.user_id FROM messages m WHERE m.id = runs.message_id), \
+                    "UPDATE runs SET user_id = COALESCE(user_id, (SELECT m.user_id FROM messages m WHERE m.id = runs.message_id)), \
                      room_id = $2, message_id = $2, error = NULL, receipt = NULL, erased_at = $3 WHERE id = $1",
                 )
                 .bind(run)

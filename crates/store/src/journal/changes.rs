@@ -27,24 +27,31 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
             let (seq, ended) = (message.seq, context.seq(*ended));
             vec![messages::insert(context, message, seq, Some(ended))?, rooms::set_last_message(context, message, seq)?]
         }
-        RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, cell, claim } => {
+        RowChange::QueueRun { owner, run_id, agent_id, message_id, place, seq, cell, claim } => {
             let claim = context.granted_claim(claim.as_ref());
             let new = NewRun {
                 owner,
                 run_id: *run_id,
                 agent_id: *agent_id,
                 message_id: *message_id,
+                place: *place,
                 queued_seq: context.seq(*seq),
                 cell: context.seq(*cell),
                 has_started: claim.is_some(),
             };
-            vec![runs::insert(context, &new)?, queue::insert(context, &new, claim)]
+            let admitted = place.iter().flat_map(queue::admit_child);
+            admitted.chain([runs::insert(context, &new)?, queue::insert(context, &new, claim)]).collect()
         }
         RowChange::StopEarlierRuns { stop } => vec![queue::stop_earlier(context, *stop)],
         RowChange::RunStatus { run_id, status } => vec![runs::set_status(context, *run_id, *status)],
         RowChange::MeterRun { run_id, usage, cost } => vec![runs::meter(*run_id, usage, *cost)?],
         RowChange::EndRun { run_id, ending } => {
-            vec![runs::end(context, *run_id, ending)?, queue::remove(*run_id), signals::settle_all(context, *run_id)]
+            vec![
+                runs::end(context, *run_id, ending)?,
+                queue::remove(*run_id),
+                queue::stop_children(*run_id),
+                signals::settle_all(context, *run_id),
+            ]
         }
         RowChange::StoreSignal { signal } => vec![signals::insert(context, signal)?],
         RowChange::SettleSignal { signal_id, outcome, .. } => vec![signals::settle(context, *signal_id, *outcome)],

@@ -152,6 +152,10 @@ impl CommitSubjects {
                         subjects.runs.push(signal.run_id);
                         subjects.signal_runs.push(signal.run_id);
                     }
+                    // Locked in order with the others.
+                    RowChange::QueueRun { place: Some(place), .. } => {
+                        subjects.runs.extend([place.root_id, place.parent_id]);
+                    }
                     RowChange::StopEarlierRuns { .. } => subjects.stopping.push(commit.room_id),
                     _ => {}
                 }

@@ -7,7 +7,7 @@
 
 mod changes;
 
-pub(crate) use changes::{insert, remove, stop_earlier};
+pub(crate) use changes::{admit_child, insert, remove, stop_children, stop_earlier};
 
 use crate::{
     Store, StoreError,
@@ -46,6 +46,8 @@ pub struct ClaimLimits {
     pub total: usize,
     /// How many runs of one workspace the worker may hold, those that it holds already included.
     pub per_workspace: usize,
+    /// Only runs at this depth of their trees: each level has slots of its own.
+    pub depth: u32,
 }
 
 /// How many runs of all workspaces are unfinished.
@@ -66,7 +68,7 @@ impl Store {
 
 impl From<usize> for ClaimLimits {
     fn from(total: usize) -> Self {
-        Self { total, per_workspace: i64::MAX as usize }
+        Self { total, per_workspace: i64::MAX as usize, depth: 0 }
     }
 }
 
@@ -128,10 +130,10 @@ macro_rules! change_picked {
 macro_rules! claim_fairly {
     ($lock:literal) => {
         concat!(
-            "WITH held AS (SELECT owner, COUNT(*) AS runs FROM queue WHERE holder = $1 GROUP BY owner), \
+            "WITH held AS (SELECT owner, COUNT(*) AS runs FROM queue WHERE holder = $1 AND depth = $5 GROUP BY owner), \
              waiting AS (SELECT q.run_id, COALESCE(h.runs, 0) + ROW_NUMBER() OVER (PARTITION BY q.owner ORDER BY q.run_id) \
                  AS share FROM queue q LEFT JOIN held h ON h.owner = q.owner \
-                 WHERE q.holder IS NULL AND q.stop IS NULL AND NOT EXISTS \
+                 WHERE q.holder IS NULL AND q.stop IS NULL AND q.depth = $5 AND NOT EXISTS \
                      (SELECT 1 FROM queue e WHERE e.room_id = q.room_id AND e.cell < q.cell) AND NOT EXISTS \
                      (SELECT 1 FROM tapes t WHERE t.room_id = q.room_id AND t.held = 1 \
                       AND q.cell <> COALESCE(t.released_cell, 0))), \
@@ -145,20 +147,20 @@ macro_rules! claim_fairly {
 }
 
 impl Store {
-    /// Returns whether a run can be claimed. Reads only, so that an idle server does not write.
-    pub async fn has_waiting_runs(&self) -> Result<bool> {
-        let waiting: Option<i64> = reading!(self.database(), |pool| {
-            sqlx::query_scalar("SELECT queued_seq FROM queue WHERE holder IS NULL AND stop IS NULL LIMIT 1")
-                .fetch_optional(pool)
+    /// Returns the depths at which runs wait to be claimed. Reads only, so that an idle server does not write.
+    pub async fn waiting_depths(&self) -> Result<Vec<u32>> {
+        let waiting: Vec<i64> = reading!(self.database(), |pool| {
+            sqlx::query_scalar("SELECT DISTINCT depth FROM queue WHERE holder IS NULL AND stop IS NULL")
+                .fetch_all(pool)
                 .await
         })?;
-        Ok(waiting.is_some())
+        waiting.into_iter().map(|depth| Ok(u32::try_from(unsigned(depth)?).unwrap_or(u32::MAX))).collect()
     }
 
     /// Claims runs for `holder`. Workspaces take turns: the one that has the fewest runs on this worker comes first, so
     /// that a long queue of one does not hold up the others (invariant 28).
     pub async fn claim(&self, holder: &str, limits: impl Into<ClaimLimits>, lease: Duration) -> Result<Vec<Claim>> {
-        let ClaimLimits { total, per_workspace } = limits.into();
+        let ClaimLimits { total, per_workspace, depth } = limits.into();
         if total == 0 {
             return Ok(Vec::new());
         }
@@ -173,6 +175,7 @@ impl Store {
                 .bind(until)
                 .bind(signed(total as u64))
                 .bind(signed(per_workspace as u64))
+                .bind(i64::from(depth))
                 .fetch_all(&mut *transaction)
                 .await?
         });
@@ -216,27 +219,44 @@ impl Store {
         rows.into_iter().map(Claim::try_from).collect()
     }
 
-    /// Requests unfinished runs to stop, durably. Their holder is notified at once or with its next renewal.
-    pub async fn request_stop(&self, actor: &Actor, runs: &[RunId], stop: StopRequest) -> Result<()> {
-        let (mut runs, now) = (runs.to_vec(), Timestamp::now());
-        runs.sort_unstable();
-        writing!(self.database(), |transaction| {
-            for run in &runs {
-                let room: Option<Uuid> = sqlx::query_scalar(
-                    "UPDATE queue SET stop = $2 WHERE run_id = $1 AND stop IS NULL RETURNING room_id",
-                )
-                .bind(run.0)
-                .bind(stop.as_str())
-                .fetch_optional(&mut *transaction)
-                .await?;
-                if let Some(room) = room {
-                    let entry = AuditEntry::new(actor, AuditAction::Cancel, AuditedObject::Run, run);
-                    store_audit!(transaction, entry.in_room(RoomId(room)), now);
+    /// Requests unfinished runs and all runs below them to stop, durably. Their holders are notified at once or with their
+    /// next renewal. Returns those that are unfinished. Level by level: a run that another one starts meanwhile is stored
+    /// before its parent is asked to stop, and is found, or it is refused.
+    pub async fn request_stop(&self, actor: &Actor, runs: &[RunId], stop: StopRequest) -> Result<Vec<RunId>> {
+        let (level, now) = (runs.to_vec(), Timestamp::now());
+        let unfinished = writing!(self.database(), |transaction| {
+            let (mut level, mut unfinished) = (level.clone(), Vec::new());
+            while !level.is_empty() {
+                level.sort_unstable();
+                let mut below = Vec::new();
+                for run in &level {
+                    let room: Option<Uuid> = sqlx::query_scalar(
+                        "UPDATE queue SET stop = $2 WHERE run_id = $1 AND stop IS NULL RETURNING room_id",
+                    )
+                    .bind(run.0)
+                    .bind(stop.as_str())
+                    .fetch_optional(&mut *transaction)
+                    .await?;
+                    if let Some(room) = room {
+                        let entry = AuditEntry::new(actor, AuditAction::Cancel, AuditedObject::Run, run);
+                        store_audit!(transaction, entry.in_room(RoomId(room)), now);
+                    }
+                    let found: Vec<Uuid> = sqlx::query_scalar(
+                        "SELECT run_id FROM queue WHERE run_id = $1 \
+                         UNION ALL SELECT q.run_id FROM runs u JOIN queue q ON q.run_id = u.id WHERE u.parent_id = $1",
+                    )
+                    .bind(run.0)
+                    .fetch_all(&mut *transaction)
+                    .await?;
+                    unfinished.extend(found.iter().filter(|id| **id == run.0).map(|id| RunId(*id)));
+                    below.extend(found.into_iter().filter(|id| *id != run.0).map(RunId));
                 }
+                level = below;
             }
+            unfinished
         });
         self.notify_queue();
-        Ok::<(), StoreError>(())
+        Ok(unfinished)
     }
 
     /// Returns the runs of this holder that are requested to stop.

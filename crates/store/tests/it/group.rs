@@ -62,6 +62,7 @@ fn full(room: RoomId, guard: Guard) -> (Commit, MessageId, TestRun) {
             run_id: run.id,
             agent_id: run.agent,
             message_id: id,
+            place: None,
             seq: SeqRef::Event(1),
             cell: SeqRef::Event(1),
             claim: None,

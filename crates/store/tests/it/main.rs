@@ -50,6 +50,7 @@ mod queue;
 mod rooms;
 mod run_pages;
 mod run_status;
+mod run_trees;
 mod runs;
 mod scene;
 mod secrets;

@@ -98,7 +98,7 @@ async fn a_claim_with_the_commit_leaves_the_rest_of_the_cell_to_the_queue(databa
     commit.changes.extend(beside.changes.into_iter().map(|change| match change {
         RowChange::QueueRun { owner, run_id, agent_id, message_id, claim, .. } => {
             let (seq, cell) = (SeqRef::Event(1), SeqRef::Event(0));
-            RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, cell, claim }
+            RowChange::QueueRun { owner, run_id, agent_id, message_id, place: None, seq, cell, claim }
         }
         other => other,
     }));
@@ -158,7 +158,7 @@ async fn invariant_28_shares_workspaces_take_turns_and_none_takes_all_slots(data
         let of = |owner: &Owner| claims.iter().filter(|claim| claim.owner == *owner).count();
         (of(&me()), of(&stranger()))
     };
-    let share = |total| ClaimLimits { total, per_workspace: 3 };
+    let share = |total| ClaimLimits { total, per_workspace: 3, depth: 0 };
     let first = store.claim("w", share(3), LEASE).await.unwrap();
     assert_eq!(claimed(&first), (2, 1), "one each, then the older one");
     let second = store.claim("w", share(1), LEASE).await.unwrap();

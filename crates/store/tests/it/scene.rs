@@ -86,6 +86,7 @@ pub fn creating(owner: &Owner) -> Commit {
         name: name("a room"),
         agents: Vec::new(),
         project_id: None,
+        parent_run_id: None,
         policy: RoomPolicy::default(),
         head: 0,
         created_at: now,
@@ -192,6 +193,7 @@ impl TestRun {
                 run_id: self.id,
                 agent_id: self.agent,
                 message_id: self.message,
+                place: None,
                 seq: SeqRef::Event(0),
                 cell: SeqRef::Event(0),
                 claim: None,
@@ -209,7 +211,7 @@ impl TestRun {
             all.changes.extend(changes.into_iter().map(|change| match change {
                 RowChange::QueueRun { owner, run_id, agent_id, message_id, claim, .. } => {
                     let (seq, cell) = (SeqRef::Event(index), SeqRef::Event(0));
-                    RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, cell, claim }
+                    RowChange::QueueRun { owner, run_id, agent_id, message_id, place: None, seq, cell, claim }
                 }
                 other => other,
             }));

@@ -1384,6 +1384,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/tree": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the tree of a run
+         * @description The run and all runs below it: those that its agent has started with `delegate` or `ask_agent`, and so on. A tree has at
+         *     most 64 runs below its first one, on three levels.
+         */
+        get: operations["runs_tree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/session": {
         parameters: {
             query?: never;
@@ -2810,6 +2831,17 @@ export interface components {
             /** @description The skill. */
             skill?: components["schemas"]["SkillSpec"] | null;
         };
+        /** @description The run that a tool call started, shown with the call. */
+        ChildRun: {
+            /** @description The id of the agent; `null` if there is none. */
+            agent_id: components["schemas"]["AgentId"];
+            /** @description The name of the agent. */
+            agent_name: components["schemas"]["Name"];
+            /** @description The room of its own that it works in. */
+            room_id: components["schemas"]["RoomId"];
+            /** @description The id of the run; `null` if it belongs to none. */
+            run_id: components["schemas"]["RunId"];
+        };
         /** @enum {string} */
         Choice: "allow" | "deny";
         /** @description The stable error code for programs. A released code keeps its meaning and its status. Values may be added: accept one that you do not know. */
@@ -2989,7 +3021,7 @@ export interface components {
             type: "error";
         };
         /** @description One entry of a room's journal; `type` says what `data` contains. Fields and event types may be added: ignore a field that you do not know, and skip an event whose type you do not know, but count its `seq`. */
-        Event: components["schemas"]["MessagePostedEvent"] | components["schemas"]["TapePlannedEvent"] | components["schemas"]["RunQueuedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["StatusEvent"] | components["schemas"]["StreamStartEvent"] | components["schemas"]["ContentDeltaEvent"] | components["schemas"]["ThinkingDeltaEvent"] | components["schemas"]["RetractEvent"] | components["schemas"]["ToolUseEvent"] | components["schemas"]["ToolOutputDeltaEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ApprovalResolvedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["StreamEndEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunInterruptedEvent"] | components["schemas"]["ParticipantJoinedEvent"] | components["schemas"]["ParticipantLeftEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorReportedEvent"] | components["schemas"]["OtherEvent"];
+        Event: components["schemas"]["MessagePostedEvent"] | components["schemas"]["TapePlannedEvent"] | components["schemas"]["RunQueuedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["StatusEvent"] | components["schemas"]["StreamStartEvent"] | components["schemas"]["ContentDeltaEvent"] | components["schemas"]["ThinkingDeltaEvent"] | components["schemas"]["RetractEvent"] | components["schemas"]["ToolUseEvent"] | components["schemas"]["ToolOutputDeltaEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["RunDelegatedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ApprovalResolvedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["StreamEndEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunInterruptedEvent"] | components["schemas"]["ParticipantJoinedEvent"] | components["schemas"]["ParticipantLeftEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorReportedEvent"] | components["schemas"]["OtherEvent"];
         /** @description The fields of every event. */
         EventEnvelope: {
             /**
@@ -4571,6 +4603,8 @@ export interface components {
             id: components["schemas"]["RoomId"];
             /** @description The name. */
             name: components["schemas"]["Name"];
+            /** @description The run whose agent opened this room for another agent; absent for a room of people. */
+            parent_run_id?: components["schemas"]["RunId"] | null;
             /** @description Who answers, and what happens while the room is busy. */
             policy: components["schemas"]["RoomPolicy"];
             /** @description The project of the room; `null` if it has none. */
@@ -4820,6 +4854,11 @@ export interface components {
             /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
             /**
+             * Format: int32
+             * @description How far below the first run of the tree it is.
+             */
+            depth?: number;
+            /**
              * Format: int64
              * @description How long it took in milliseconds; `null` before its end.
              */
@@ -4834,6 +4873,8 @@ export interface components {
             message_id: components["schemas"]["MessageId"];
             /** @description The model; `null` for the provider's default. */
             model?: string | null;
+            /** @description The run whose agent started this one; absent for a run that a message started. */
+            parent_id?: components["schemas"]["RunId"] | null;
             /**
              * Format: int64
              * @description The seq of the `run_queued` event. The runs of a room execute in this order.
@@ -4843,6 +4884,8 @@ export interface components {
             receipt?: components["schemas"]["Receipt"] | null;
             /** @description The id of the room; `null` if there is none. */
             room_id: components["schemas"]["RoomId"];
+            /** @description The first run of the tree; absent for that run itself. */
+            root_id?: components["schemas"]["RunId"] | null;
             /** @description When it started; `null` before that. */
             started_at?: components["schemas"]["Timestamp"] | null;
             /** @description The status. */
@@ -4930,6 +4973,35 @@ export interface components {
             session_id?: string | null;
             /** @description The agent's own instructions, with what the room adds to them. */
             system_prompt?: string | null;
+        };
+        /** @description The agent has started a run of another agent, in a room of its own. The events of that run are in that room. */
+        RunDelegatedData: {
+            /** @description The run that was started. */
+            child: components["schemas"]["ChildRun"];
+            /** @description The id of the answer's message. */
+            stream_id: components["schemas"]["MessageId"];
+            /** @description The tool call that waits for the run; absent if the agent's program does not say which one it is. */
+            tool_use_id?: string | null;
+        };
+        RunDelegatedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
+            data: components["schemas"]["RunDelegatedData"];
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
+            type: "run_delegated";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run_delegated";
+        };
+        /** @description A run with the runs that its agent has started. */
+        RunDetail: components["schemas"]["Run"] & {
+            /** @description In the order they were started; `GET /api/runs/{id}/tree` returns all levels. */
+            children: components["schemas"]["RunId"][];
         };
         RunError: {
             /** @description A stable code, for programs. */
@@ -5071,6 +5143,14 @@ export interface components {
          * @enum {string}
          */
         RunTools: "after" | "while_streaming";
+        RunTree: {
+            /** @description In US dollars; `null` if the price is not known. */
+            cost?: components["schemas"]["Cost"] | null;
+            /** @description The run itself, then the runs below it: each follows its parent, children in the order they were started. */
+            runs: components["schemas"]["TreeRun"][];
+            /** @description What all of them have used. */
+            usage: components["schemas"]["Usage"];
+        };
         /**
          * @description Which sandbox a project uses.
          * @enum {string}
@@ -5349,6 +5429,8 @@ export interface components {
         /** @description A message of a client. */
         SocketRequest: components["schemas"]["SubscribeSocketRequest"] | components["schemas"]["UnsubscribeSocketRequest"] | components["schemas"]["WatchRoomsSocketRequest"] | components["schemas"]["UnwatchRoomsSocketRequest"] | components["schemas"]["SubscribeAgentsSocketRequest"] | components["schemas"]["UnsubscribeAgentsSocketRequest"] | components["schemas"]["PingSocketRequest"];
         Span: {
+            /** @description The run of another agent that the tool call started; absent if it started none. */
+            child_run_id?: components["schemas"]["RunId"] | null;
             /**
              * Format: int64
              * @description The start, in milliseconds since the run was queued.
@@ -5407,10 +5489,12 @@ export interface components {
         Stopped: {
             /** @description The id. */
             id: components["schemas"]["RunId"];
-            /** @description What was stopped, and whether all of it has ended. */
+            /** @description What was stopped: of this run, and of the runs below it that were stopped with it. */
             receipt: components["schemas"]["Receipt"];
             /** @description The status. */
             status: components["schemas"]["RunStatus"];
+            /** @description How many runs below this one were stopped with it. */
+            stopped_below: number;
         };
         StoppedAgentRun: {
             /** @description `stopped`, or how the run had ended before. */
@@ -5909,6 +5993,8 @@ export interface components {
             tokens: components["schemas"]["Token"][];
         };
         ToolCall: {
+            /** @description The run of another agent that the call started; absent if it started none. */
+            child?: components["schemas"]["ChildRun"] | null;
             /** @description The input. */
             input: unknown;
             /** @description The name. */
@@ -5955,6 +6041,8 @@ export interface components {
             type: "tool_output_delta";
         };
         ToolPart: {
+            /** @description The run of another agent that the call started; absent if it started none. */
+            child?: components["schemas"]["ChildRun"] | null;
             /** @description The input. */
             input: unknown;
             /** @description The name. */
@@ -6068,6 +6156,13 @@ export interface components {
             rooms: components["schemas"]["TrainingRoom"][];
             /** @description Newest first. */
             rounds: components["schemas"]["Round"][];
+        };
+        /** @description A run of a tree with the names of its room and its agent. */
+        TreeRun: components["schemas"]["Run"] & {
+            /** @description The name of the agent. */
+            agent_name: string;
+            /** @description The name of the room. */
+            room_name: string;
         };
         TrustRequest: {
             /** @description The digest of the reviewed content. */
@@ -13346,7 +13441,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Run"];
+                    "application/json": components["schemas"]["RunDetail"];
                 };
             };
             /** @description A valid token is required */
@@ -13737,6 +13832,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Timeline"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    runs_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the run. */
+                id: components["schemas"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunTree"];
                 };
             };
             /** @description A valid token is required */

@@ -85,6 +85,7 @@ mod room_list;
 mod rooms;
 mod run_pages;
 mod run_stream;
+mod run_trees;
 mod session;
 mod shares;
 mod skill_trust;

@@ -5,14 +5,15 @@ use domain::{
     approval::{DecisionAuthor, RememberScope, RememberedRule},
     event::{
         ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventType, FileChanged,
-        Interruption, ParticipantJoined, ParticipantLeft, Retract, Status, TapePlanned, ThinkingDelta, ToolOutputDelta,
-        ToolResult, ToolUse, UsageReported,
+        Interruption, ParticipantJoined, ParticipantLeft, Retract, RunDelegated, Status, TapePlanned, ThinkingDelta,
+        ToolOutputDelta, ToolResult, ToolUse, UsageReported,
     },
     ids::{AgentId, ApprovalId, MessageId},
     limits::Limit,
     message::Attachment,
     room::WhenBusy,
     run::RunError,
+    run_tree::ChildRun,
     tape::{CellKind, CellReason, TapeCell, TapeChange},
     usage::{Cost, Usage},
 };
@@ -32,6 +33,7 @@ pub fn sample() -> SampleJournal {
     stops_and_failures(&mut journal, first, second);
     steered_and_skipped(&mut journal, first);
     two_agents_at_the_same_time(&mut journal, first, second);
+    a_task_for_another_agent(&mut journal, first, second);
     a_long_answer(&mut journal, first);
     journal.append(ParticipantLeft { agent_id: second });
     journal
@@ -219,6 +221,20 @@ fn two_agents_at_the_same_time(journal: &mut SampleJournal, first: AgentId, seco
     give_result(journal, &mut one, "t", json!("left"), false);
     journal.complete(two);
     journal.complete(one);
+}
+
+fn a_task_for_another_agent(journal: &mut SampleJournal, first: AgentId, second: AgentId) {
+    let mut run = journal.ask(first, "Let the other one count");
+    call(journal, &mut run, "d1", "delegate", json!({"agent": "second", "task": "count"}));
+    let child = ChildRun { run_id: journal.id(), room_id: journal.id(), agent_id: second, agent_name: name("second") };
+    for tool_use_id in [Some("d1".to_owned()), None] {
+        let body = RunDelegated { stream_id: run.stream_id, tool_use_id, child: child.clone() };
+        journal.append_to(&mut run, body);
+    }
+    let body = ToolOutputDelta { stream_id: run.stream_id, tool_use_id: "d1".into(), delta: "1 2".into() };
+    journal.append_to(&mut run, body);
+    give_result(journal, &mut run, "d1", json!("1 2 3"), false);
+    journal.complete(run);
 }
 
 fn a_long_answer(journal: &mut SampleJournal, agent: AgentId) {

@@ -98,6 +98,7 @@ impl ClaudeHarness {
             mcp_servers: Vec::new(),
             host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
             has_company: false,
+            depth: 0,
         };
         let provider = Arc::new(ClaudeCodeProvider::new(config));
         Self { provider, workspace, alive, started: Mutex::new(started), _folder: folder }

@@ -68,6 +68,7 @@ impl DeltasTranslator {
             | EventBody::TapePlanned(_)
             | EventBody::StreamStart(_)
             | EventBody::ToolOutputDelta(_)
+            | EventBody::RunDelegated(_)
             | EventBody::ApprovalResolved(_)
             | EventBody::UsageReported(_)
             | EventBody::ParticipantJoined(_)

@@ -69,6 +69,7 @@ impl MessagesTranslator {
             | EventBody::TapePlanned(_)
             | EventBody::StreamStart(_)
             | EventBody::ToolOutputDelta(_)
+            | EventBody::RunDelegated(_)
             | EventBody::ApprovalResolved(_)
             | EventBody::UsageReported(_)
             | EventBody::ParticipantJoined(_)

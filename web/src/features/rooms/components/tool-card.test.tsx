@@ -4,6 +4,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import type { ToolPart } from '@/feed/state'
 import { ToolCard } from './tool-card'
 
+vi.mock('@tanstack/react-router', () => ({ Link: ({ params, children }: { params: { roomId: string }; children: string }) => <a href={params.roomId}>{children}</a> }))
 vi.mock('@/lib/highlight', () => ({ highlight: () => Promise.resolve(null) }))
 afterEach(cleanup)
 
@@ -35,4 +36,11 @@ it('b19_pictures_of_a_tool_are_pictures', () => {
   render(<ToolCard call={{ ...call, result: { content, is_error: false } }} isLive={false} isWaiting={false} />)
   fireEvent.click(screen.getByRole('button', { name: /Bash/ }))
   expect(screen.getByRole('img', { name: /From the tool/ }).getAttribute('src')).toBe('data:image/png;base64,aGk=')
+})
+
+it('links to the room of the agent that the call started', () => {
+  const child = { run_id: 'r', room_id: 'its-room', agent_id: 'a', agent_name: 'Ben' }
+  render(<ToolCard call={{ ...call, name: 'delegate', child }} isLive isWaiting={false} />)
+  fireEvent.click(screen.getByRole('button', { name: /delegate/ }))
+  expect(screen.getByRole('link', { name: /Ben/ }).getAttribute('href')).toBe('its-room')
 })

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import { Check, ChevronRight, CircleAlert, LoaderCircle, Wrench } from 'lucide-react'
 import { type ReactNode, memo, useState } from 'react'
 import { VisibleText } from '@/components/ui/visible-text'
@@ -48,6 +49,11 @@ export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting, edited
         <div className={styles.details}>
           {!isWaiting && <ToolInput input={input} />}
           {call.output !== '' && <OutputText label={t.output} text={call.output} isGrowing={isRunning} />}
+          {call.child && (
+            <Link to="/rooms/$roomId" params={{ roomId: call.child.room_id }}>
+              {t.openChild(withoutHidden(call.child.agent_name))}
+            </Link>
+          )}
           {call.result && <ResultView content={call.result.content} isError={isError} />}
         </div>
       )}

@@ -142,6 +142,7 @@ export const de: typeof en = {
   fromTheToolOf: (value: number, picturesCount: number) => `Vom Werkzeug, ${value} von ${picturesCount}`,
   tool: (name: string) => `Werkzeug ${name}`,
   output: 'Ausgabe',
+  openChild: (agent: string) => `Raum von ${agent} öffnen`,
   waiting: 'wartet',
   running: 'läuft',
   failed: 'fehlgeschlagen',

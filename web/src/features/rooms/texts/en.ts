@@ -140,6 +140,7 @@ export const en = {
   fromTheToolOf: (value: number, picturesCount: number) => `From the tool, ${value} of ${picturesCount}`,
   tool: (name: string) => `Tool ${name}`,
   output: 'Output',
+  openChild: (agent: string) => `Open the room of ${agent}`,
   waiting: 'waiting',
   running: 'running',
   failed: 'failed',
