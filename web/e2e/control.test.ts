@@ -17,6 +17,20 @@ describe('stopping', () => {
     await expectGone(room, 'Stop')
   })
 
+  it('b14_the_result_of_a_stop_goes_when_the_next_answer_begins', async () => {
+    const room = await newRoom()
+    await room.say('!hang')
+    await room.hears('Hanging')
+    await room.button('Stop').click()
+    const result = room.page.getByRole('form', { name: 'Message' }).getByText(/^Stopped/)
+    await result.waitFor()
+    await room.say('!hang')
+    // It would be there for eight seconds.
+    await result.waitFor({ state: 'detached', timeout: 4000 })
+    await room.button('Stop').click()
+    await result.waitFor()
+  })
+
   it('works by the keyboard', async () => {
     const room = await newRoom()
     await room.say('!hang')
