@@ -1,9 +1,9 @@
 //! Skills from the database: the program finds the skills of its agent with parameters filled in, and a message can
-//! invoke one.
+//! invoke one. Skills of a project's own folder: the program finds them once they are trusted.
 
 use crate::{
     cli_fixture::{Cli, CliFixture},
-    requests::{RoomFollower, journal, post, post_and_wait, post_text},
+    requests::{RoomFollower, get, journal, post, post_and_wait, post_text},
 };
 use domain::{
     ids::{AgentId, RoomId},
@@ -16,6 +16,7 @@ with_each_cli! {
     program_finds_the_skills_of_its_agent,
     invoked_skill_reaches_the_model,
     skills_of_two_rooms_do_not_meet,
+    skills_of_a_project_reach_the_model_once_they_are_trusted,
 }
 
 async fn create_skill(fixture: &CliFixture) {
@@ -84,4 +85,29 @@ async fn invoked_skill_reaches_the_model(fixture: &CliFixture) {
     let model_requests = model_requests(fixture);
     assert!(model_requests.contains("Greet with the word good day, 3 times."), "{details}");
     assert!(model_requests.contains("to everybody here"), "{details}");
+}
+
+async fn skills_of_a_project_reach_the_model_once_they_are_trusted(fixture: &CliFixture) {
+    let api = fixture.api();
+    let agent = fixture.agent_with("tuner", json!({})).await;
+    for is_trusted in [false, true] {
+        let room = api.create_room("A room", &[agent]).await.unwrap().id;
+        let folder = fixture.workspace(room).join(".claude/skills/tune-pianos");
+        fs::create_dir_all(&folder).unwrap();
+        let text = "---\nname: tune-pianos\ndescription: Tunes pianos by ear.\n---\nListen first.\n";
+        fs::write(folder.join("SKILL.md"), text).unwrap();
+        let path = format!("/api/rooms/{room}/skill-trust");
+        let found = get(&api, &path).await.expect_status(200);
+        assert_eq!(found["skills"][0]["path"], ".claude/skills/tune-pianos");
+        if is_trusted {
+            post(&api, &path, &json!({"digest": found["digest"]})).await.expect_status(200);
+        }
+        let run = post_and_wait(&api, room, "hello").await;
+        let details = fixture.details(&run, &journal(&api, room).await);
+        assert_eq!(run.status, RunStatus::Completed, "{details}");
+        let is_offered = model_requests(fixture).contains("Tunes pianos by ear.");
+        assert_eq!(is_offered, is_trusted, "{details}");
+        let now = get(&api, &path).await.expect_status(200);
+        assert_eq!(now["digest"], found["digest"], "what Greenroom copies there is not the project's");
+    }
 }
