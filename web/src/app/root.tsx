@@ -2,6 +2,8 @@ import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { PageBarEnd } from '@/components/layout/page-bar'
+// Not later: one types at once.
+import { Palette } from '@/components/layout/palette'
 import { Shell } from '@/components/layout/shell'
 import { useShortcuts } from '@/components/layout/use-shortcuts'
 import { later } from '@/components/ui/later'
@@ -21,7 +23,6 @@ import { useAttention } from './use-attention'
 import { t } from './texts'
 
 const ExecuteDialog = later(async () => (await import('@/features/agents/components/execute-dialog')).ExecuteDialog)
-const Palette = later(async () => (await import('@/components/layout/palette')).Palette)
 const ShortcutsDialog = later(async () => (await import('@/components/layout/shortcuts-dialog')).ShortcutsDialog)
 
 export function Root(): ReactNode {
