@@ -10,6 +10,11 @@ use crate::{
     usage::{Cost, Usage},
 };
 
+/// The code of the status event of a note that an agent has saved for itself.
+pub const MEMORIZED: &str = "memorized";
+/// How many notes and model calls the end of a stream lists.
+const MAX_LISTED: usize = 1000;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Set by `stream_start`.
@@ -22,6 +27,10 @@ pub struct Answer {
     pub cost: Option<Cost>,
     pub model: Option<String>,
     pub session_id: Option<String>,
+    /// The notes that the agent has saved for itself in this turn.
+    pub memories: Vec<String>,
+    /// The model of each model call, in order.
+    pub model_calls: Vec<String>,
     metered: bool,
 }
 
@@ -64,6 +73,9 @@ impl Answer {
                     call.child = Some(e.child.clone());
                 }
             }
+            EventBody::Status(e) if e.status == MEMORIZED && self.memories.len() < MAX_LISTED => {
+                self.memories.push(e.message.clone());
+            }
             EventBody::UsageReported(e) => self.meter(e.usage, e.exact_cost(), e.model.as_deref()),
             EventBody::StreamEnd(e) => {
                 self.ended = true;
@@ -104,6 +116,9 @@ impl Answer {
         self.metered = true;
         if let Some(model) = model {
             self.model = Some(model.to_owned());
+        }
+        if self.model_calls.len() < MAX_LISTED {
+            self.model_calls.push(model.or(self.model.as_deref()).unwrap_or("unknown").to_owned());
         }
     }
 }

@@ -19,7 +19,6 @@ mod history;
 pub mod host_tools;
 pub mod jsonrpc;
 mod login_grants;
-pub mod memory;
 pub mod pool;
 pub mod program;
 pub mod recap;
@@ -35,7 +34,6 @@ mod turn_port;
 pub use agent_sandboxes::AgentSandboxes;
 pub use history::TurnHistory;
 pub use login_grants::LoginGrants;
-pub use memory::MemoryHandle;
 pub use registry::ProviderRegistry;
 pub use turn::{
     AgentWorkspace, AttachedFile, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection,

@@ -90,7 +90,6 @@ mod tests {
             later: LaterMessages { asked_by: "ann".into(), messages: vec![bob] },
             history: Vec::new().into(),
             session: None,
-            memory: crate::MemoryHandle::default(),
         };
         assert_eq!(
             super::prompt_with(&[message("ann", "hello")], &request),

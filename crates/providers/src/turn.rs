@@ -1,6 +1,6 @@
 //! The [`Provider`] trait and the events, commands and outcome of a turn.
 
-use crate::{MemoryHandle, TurnHistory, host_tools::HostTools, program};
+use crate::{TurnHistory, host_tools::HostTools, program};
 use domain::{
     agent::{Agent, AgentSpec},
     event::Decision,
@@ -173,8 +173,6 @@ pub struct TurnRequest {
     pub history: TurnHistory,
     /// The provider session from an earlier run of this agent in this room.
     pub session: Option<ResumableSession>,
-    /// The agent's memory across rooms, for providers without a memory of their own.
-    pub memory: MemoryHandle,
 }
 
 impl TurnRequest {
@@ -200,6 +198,8 @@ pub enum RoomRequest {
     EndRound,
     /// A text for people only.
     Whisper(String),
+    /// The agent has saved this note for itself.
+    Memorized(String),
 }
 
 /// A conversation that the provider stores itself.

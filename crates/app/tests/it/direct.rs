@@ -119,7 +119,7 @@ async fn single_and_parallel_tool_calls_stay_in_the_context() {
         let room = fixture.room(provider, json!({})).await;
         let text = fixture.answer_to(room, "!call current_time").await;
         assert!(text.contains("Done. The tool returned: 20"), "{text}");
-        let two = "!call memory {\"action\":\"save\",\"text\":\"likes tea\"}\n!call current_time {}";
+        let two = "!call memorize {\"text\":\"likes tea\"}\n!call current_time {}";
         let run = post_and_wait(fixture.api(), room, two).await;
         let parts = message_of(fixture.api(), &run).await.parts;
         let names: Vec<&str> = parts
@@ -129,7 +129,7 @@ async fn single_and_parallel_tool_calls_stay_in_the_context() {
                 _ => None,
             })
             .collect();
-        assert_eq!(names, ["memory", "current_time"], "{parts:?}");
+        assert_eq!(names, ["memorize", "current_time"], "{parts:?}");
         fixture.answer_to(room, "and now").await;
         let last = fixture.models.requests().pop().unwrap().body.to_string();
         assert!(last.contains("likes tea") && last.contains("Saved."), "earlier calls must be in the context: {last}");
@@ -353,8 +353,8 @@ async fn memory_belongs_to_the_agent_across_rooms() {
     let settings = json!({"provider": "openai", "model": "double"});
     let (ann, bob) = (agent(fixture.api(), "Ann", settings.clone()).await, agent(fixture.api(), "Bob", settings).await);
     let first = room_of(fixture.api(), &[ann]).await;
-    fixture.answer_to(first, "!call memory {\"action\":\"save\",\"text\":\"the code is 7421\"}").await;
-    let recall = "!call memory {\"action\":\"recall\",\"text\":\"code\"}";
+    fixture.answer_to(first, "!call memorize {\"text\":\"the code is 7421\"}").await;
+    let recall = "!call recall {\"about\":\"code\"}";
     let another = room_of(fixture.api(), &[ann]).await;
     let text = fixture.answer_to(another, recall).await;
     assert!(text.contains("the code is 7421"), "{text}");

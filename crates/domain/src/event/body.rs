@@ -383,7 +383,12 @@ pub struct StreamEnd {
     pub response_text: String,
     pub thinking_text: String,
     pub session_id: Option<String>,
+    /// The notes that the agent has saved for itself in this turn, at most 2000 characters of each.
     pub memory_entries: Vec<Value>,
+    /// The model of each model call of the turn, in order, under the name that clients of other servers expect; absent in
+    /// events of earlier versions.
+    #[serde(default, rename = "anthropic_calls")]
+    pub model_calls: Vec<String>,
     /// The agent chose not to answer.
     pub skipped: bool,
 }

@@ -1,6 +1,6 @@
 //! An agent's notes, for people: to see what it has saved, to correct it, and to delete it.
 
-use crate::{Engine, EngineError, run::MAX_NOTE_BYTES};
+use crate::{Engine, EngineError, host_tools::MAX_NOTE_BYTES};
 use domain::{
     actor::Actor,
     ids::{AgentId, MemoryId},

@@ -3,7 +3,6 @@
 use super::{
     ActiveRun, ClaimedRun, RunJournal, RunsAbove, StoredStart,
     context::{GivenContext, GivenSession},
-    memory::StoredAgentMemory,
     pump::{RunningTurn, SteeredMessages, TurnPump},
     room_view::{RoomView, YOUR_TURN_AGAIN},
     session_marks::SessionMarks,
@@ -180,10 +179,8 @@ async fn prepare_turn(
     // The files of a message that was answered before are in the history.
     let attachments = if transcript.question.reacts { Vec::new() } else { engine.attached_files(&message) };
     let later = LaterMessages { asked_by, messages: later };
-    let memory = StoredAgentMemory::of(engine.store(), &claim.owner, run.id, agent.id);
     let history = transcript.history(known_seq);
-    let request =
-        TurnRequest { run_id: run.id, workspace: place, prompt, attachments, later, history, session, memory };
+    let request = TurnRequest { run_id: run.id, workspace: place, prompt, attachments, later, history, session };
     let keeps_raw = room.keeps_raw();
     Ok(Ok(PreparedTurn { provider, request, keeps_raw, session_marks, known_seq, notices, given }))
 }

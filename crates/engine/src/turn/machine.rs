@@ -9,7 +9,7 @@ use domain::{
         RunCancelled, RunCompleted, RunDelegated, RunFailed, RunInterrupted, Status, StreamEnd, ThinkingDelta,
         ToolOutputDelta, ToolResult, ToolUse, UsageReported,
     },
-    fold::Answer,
+    fold::{Answer, MEMORIZED},
     ids::{ApprovalId, MessageId},
     limits::{Limit, Limits},
     message::MessageStatus,
@@ -300,6 +300,7 @@ impl TurnMachine {
                 return;
             }
             TurnEvent::Room(RoomRequest::Whisper(text)) => Status::new("whisper", text).into(),
+            TurnEvent::Room(RoomRequest::Memorized(text)) => Status::new(MEMORIZED, text).into(),
             TurnEvent::Delegated { tool_use_id, child } => RunDelegated { stream_id, tool_use_id, child }.into(),
             TurnEvent::Text { delta, item } => ContentDelta { stream_id, delta, item }.into(),
             TurnEvent::Thinking { delta, item } => ThinkingDelta { stream_id, delta, item }.into(),
@@ -516,7 +517,8 @@ impl TurnMachine {
             response_text,
             thinking_text,
             session_id: self.session_id.clone(),
-            memory_entries: Vec::new(),
+            memory_entries: self.answer.memories.iter().cloned().map(Value::from).collect(),
+            model_calls: self.answer.model_calls.clone(),
             skipped,
         };
         self.append(end.into(), None, effects);

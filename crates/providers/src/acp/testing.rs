@@ -113,7 +113,6 @@ impl AcpHarness {
             later: crate::LaterMessages::default(),
             history: vec![HistoryMessage::new(HistoryAuthor::Person("bea".into()), "earlier")].into(),
             session: None,
-            memory: crate::MemoryHandle::default(),
         };
         let launcher = AcpLauncher {
             program: program(&preset.command),

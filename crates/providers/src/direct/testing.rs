@@ -5,7 +5,7 @@ use super::{
     tools::{McpToolbox, ServerCallOutcome, ServerTool, ServerToolList, ToolReport, ToolboxFuture},
 };
 use crate::{
-    AgentWorkspace, MemoryHandle, Provider as _, ProviderEvent, TurnChannel, TurnCommand, TurnEvent, TurnOutcome,
+    AgentWorkspace, Provider as _, ProviderEvent, TurnChannel, TurnCommand, TurnEvent, TurnOutcome,
     TurnRequest,
 };
 use domain::{
@@ -277,7 +277,6 @@ pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> Running
         later: crate::LaterMessages::default(),
         history: Vec::new().into(),
         session: None,
-        memory: MemoryHandle::default(),
     };
     let ((events, heard), (commands, received)) = (mpsc::channel(64), mpsc::channel(16));
     let mut task = JoinSet::new();

@@ -96,7 +96,7 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
     let mut files = load_files(shared, request, &history).await;
     notices.append(&mut files.notices);
     let older = history.iter().flat_map(|message| message.attachments.iter().cloned());
-    let agent = HostToolAgent::on_model_api(request.workspace.clone(), request.memory.clone())
+    let agent = HostToolAgent::on_model_api(request.workspace.clone())
         .with_attachments(older.chain(request.attachments.iter().cloned()).collect());
     let (tool_set, problems) = ToolSet::load(&agent, &shared.toolbox, &spec.tools).await;
     notices.extend(problems);

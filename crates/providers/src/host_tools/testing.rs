@@ -1,10 +1,7 @@
-//! Shared test helpers: an agent workspace without a provider, and notes.
+//! Shared test helpers: an agent workspace without a provider.
 
 use super::{HostTool, HostTools};
-use crate::{
-    AgentWorkspace,
-    memory::{Note, NoteFuture, NoteStore},
-};
+use crate::AgentWorkspace;
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId},
@@ -33,18 +30,5 @@ pub fn workspace_with(tools: impl IntoIterator<Item = Arc<dyn HostTool>>) -> Age
         host_tools: HostTools::new(tools).unwrap(),
         has_company: false,
         depth: 0,
-    }
-}
-
-/// Notes that cannot be saved, and one that is always found.
-pub struct OneNote;
-
-impl NoteStore for OneNote {
-    fn save(&self, _: String) -> NoteFuture<()> {
-        Box::pin(async { Err("full".into()) })
-    }
-
-    fn recall(&self, about: String) -> NoteFuture<Vec<Note>> {
-        Box::pin(async move { Ok(vec![Note { saved_at: "today".into(), text: about }]) })
     }
 }

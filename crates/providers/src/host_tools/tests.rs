@@ -4,10 +4,10 @@ use super::{
     CallOrigin, HostCall, HostTool, HostToolAgent, HostToolCalls, HostToolDefinition, HostToolEvent, HostToolFuture,
     HostToolOutcome, HostTools, HostToolsError,
     registry::MAX_OUTPUT_BYTES,
-    testing::{OneNote, workspace_with},
+    testing::workspace_with,
     tools::{self, AskUser, CurrentTime},
 };
-use crate::{MemoryHandle, TurnEvent};
+use crate::TurnEvent;
 use domain::{
     event::Decision,
     ids::{ApprovalId, RunId},
@@ -113,12 +113,10 @@ fn programs_are_not_offered_what_they_have_themselves() {
         let offered = agent.workspace.host_tools.offered(agent).into_iter();
         offered.map(|tool| tool.name).collect::<Vec<_>>()
     };
-    let on_api = |memory| HostToolAgent::on_model_api(workspace.clone(), memory);
-    assert_eq!(names(&on_api(MemoryHandle::default())), ["current_time", "ask_user"]);
-    assert_eq!(names(&on_api(MemoryHandle::new(OneNote))), ["current_time", "ask_user", "memory"]);
+    assert_eq!(names(&HostToolAgent::on_model_api(workspace.clone())), ["current_time", "ask_user"]);
     workspace.skills = vec![SkillFolder::read("review", folder.path()).unwrap()];
-    let agent = HostToolAgent::on_model_api(workspace.clone(), MemoryHandle::new(OneNote));
-    assert_eq!(names(&agent), ["current_time", "ask_user", "skill", "memory"]);
+    let agent = HostToolAgent::on_model_api(workspace.clone());
+    assert_eq!(names(&agent), ["current_time", "ask_user", "skill"]);
     let skill = &workspace.host_tools.offered(&agent)[2];
     assert_eq!(skill.schema["properties"]["name"]["enum"], json!(["review"]));
     assert_eq!(names(&HostToolAgent::with_program(workspace)), ["current_time", "ask_user"]);
@@ -134,7 +132,7 @@ async fn outcomes_and_errors_are_returned_with_their_calls() {
         ("ask_user", json!({}), "question: say what you want to know"),
         ("ask_user", json!({"question": " "}), "question: say what you want to know"),
         ("x", json!({}), "there is no tool \"x\"; there are: current_time, ask_user"),
-        ("memory", json!({}), "there is no tool \"memory\"; there are: current_time, ask_user"),
+        ("skill", json!({}), "there is no tool \"skill\"; there are: current_time, ask_user"),
     ] {
         start(&mut calls, 2, tool, arguments);
         assert_eq!(ended(&mut calls).await, (2, HostToolOutcome::error(expected)));
@@ -232,21 +230,6 @@ async fn stopping_a_turn_cancels_its_tools_and_waits_for_them() {
     assert!(CLEANED_UP.load(Ordering::SeqCst) && before.elapsed() < Duration::from_secs(1));
 }
 
-#[tokio::test(start_paused = true)]
-async fn memory_reports_results_and_errors() {
-    let agent = HostToolAgent::on_model_api(workspace_with(tools::all()), MemoryHandle::new(OneNote));
-    let mut calls = HostToolCalls::new(agent, RunId::generate());
-    for (input, expected) in [
-        (json!({"action": "recall", "text": "tea"}), HostToolOutcome::success("- (today) tea")),
-        (json!({"action": "save", "text": "x"}), HostToolOutcome::error("full")),
-        (json!({"action": "save"}), HostToolOutcome::error("text: say what to remember")),
-        (json!({"action": "dance"}), HostToolOutcome::error("action: save or recall")),
-    ] {
-        start(&mut calls, 1, "memory", input);
-        assert_eq!(ended(&mut calls).await.1, expected);
-    }
-}
-
 #[tokio::test]
 async fn skill_is_loaded_with_its_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -255,8 +238,7 @@ async fn skill_is_loaded_with_its_files() {
     std::fs::write(folder.path().join("more/a.txt"), "further").unwrap();
     let mut workspace = workspace_with(tools::all());
     workspace.skills = vec![SkillFolder::read("s", folder.path()).unwrap()];
-    let mut calls =
-        HostToolCalls::new(HostToolAgent::on_model_api(workspace, MemoryHandle::default()), RunId::generate());
+    let mut calls = HostToolCalls::new(HostToolAgent::on_model_api(workspace), RunId::generate());
     let further = "\n\nFurther files of this skill, to be loaded one by one: more/a.txt";
     for (input, expected) in [
         (json!({"name": "s"}), HostToolOutcome::success(format!("<skill name=\"s\">\nFirst this.\n</skill>{further}"))),

@@ -1,7 +1,7 @@
 //! The trait that a host tool implements.
 
 use super::{HostCall, HostToolAudience, HostToolDefinition};
-use crate::{AgentWorkspace, AttachedFile, MemoryHandle};
+use crate::{AgentWorkspace, AttachedFile};
 use std::{future::Future, pin::Pin};
 
 pub type HostToolFuture<'a> = Pin<Box<dyn Future<Output = HostToolOutcome> + Send + 'a>>;
@@ -24,8 +24,6 @@ pub trait HostTool: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct HostToolAgent {
     pub workspace: AgentWorkspace,
-    /// Its notes; none for an agent whose program has a memory of its own.
-    pub memory: MemoryHandle,
     /// Files of the conversation; none for an agent whose program reads them in its workspace.
     pub attachments: Vec<AttachedFile>,
     is_on_model_api: bool,
@@ -33,11 +31,11 @@ pub struct HostToolAgent {
 
 impl HostToolAgent {
     pub fn with_program(workspace: AgentWorkspace) -> Self {
-        Self { workspace, memory: MemoryHandle::default(), attachments: Vec::new(), is_on_model_api: false }
+        Self { workspace, attachments: Vec::new(), is_on_model_api: false }
     }
 
-    pub fn on_model_api(workspace: AgentWorkspace, memory: MemoryHandle) -> Self {
-        Self { workspace, memory, attachments: Vec::new(), is_on_model_api: true }
+    pub fn on_model_api(workspace: AgentWorkspace) -> Self {
+        Self { workspace, attachments: Vec::new(), is_on_model_api: true }
     }
 
     #[must_use]

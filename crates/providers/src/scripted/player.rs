@@ -24,9 +24,9 @@ use tokio::{
 const FLOOD_DELTA_BYTES: usize = 1024;
 
 pub async fn turn(request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
-    let TurnRequest { run_id, workspace, prompt, memory, .. } = request;
+    let TurnRequest { run_id, workspace, prompt, .. } = request;
     let mut player = ScriptPlayer {
-        host_calls: HostToolCalls::new(HostToolAgent::on_model_api(workspace, memory), run_id),
+        host_calls: HostToolCalls::new(HostToolAgent::on_model_api(workspace), run_id),
         port: TurnPort::new(channel),
         steered: VecDeque::new(),
         due: Instant::now(),

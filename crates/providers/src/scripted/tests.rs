@@ -61,7 +61,6 @@ fn start(prompt: &str, capacity: usize) -> (TurnFuture, Receiver<ProviderEvent>,
         later: crate::LaterMessages::default(),
         history: vec![].into(),
         session: None,
-        memory: crate::MemoryHandle::default(),
     };
     let (events, receiver) = channel(capacity);
     let (sender, commands) = channel(4);

@@ -155,7 +155,7 @@ async fn invariant_21_an_agent_token_allows_only_host_tools(database: TestDataba
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(response_to(to_mcp(&api, &initialized)).await.status, 202);
     assert_eq!(reply(&response_to(to_mcp(&api, &message(2, "ping", &json!({})))).await, 2)["result"], json!({}));
-    let host_tools = ["current_time", "ask_people", "delegate"];
+    let host_tools = ["current_time", "ask_people", "memorize", "recall", "delegate"];
     assert_eq!(names(&response_to(to_mcp(&api, &message(3, "tools/list", &json!({})))).await, 3), host_tools);
     assert_eq!(names(&response_to(modern(&api, 4, "tools/list", json!({}))).await, 4), host_tools);
     let time = reply(&response_to(to_mcp(&api, &calling(5, "current_time", &json!({})))).await, 5);
@@ -335,7 +335,7 @@ async fn agent_token_needs_no_account(database: TestDatabase) {
     let list = message(1, "tools/list", &json!({}));
     assert_eq!(response_to(to_mcp(&api, &list)).await.status, 200);
     response_to(to_mcp(&agent_run.api().anonymous(), &list)).await.expect_problem(401, "unauthorized");
-    assert_eq!(names(&response_to(to_mcp(&api, &list)).await, 1), ["current_time", "ask_people", "delegate"]);
+    assert_eq!(names(&response_to(to_mcp(&api, &list)).await, 1), ["current_time", "ask_people", "memorize", "recall", "delegate"]);
     response_to(api.request(Method::GET, "/api/rooms")).await.expect_problem(401, "unauthorized");
     agent_run.stop().await;
     agent_run.finish().await;
@@ -355,7 +355,7 @@ async fn m13_host_tools_have_an_address_of_their_own_beside_tls() {
     assert!(own.starts_with("http://127.0.0.1:") && own != server.base_url().replace("https", "http"), "{own}");
     let (agent, list) =
         (TestClient::new(&own).unwrap().with_token(secret(&entry)), message(1, "tools/list", &json!({})));
-    assert_eq!(names(&response_to(to_mcp(&agent, &list)).await, 1), ["current_time", "ask_people", "delegate"]);
+    assert_eq!(names(&response_to(to_mcp(&agent, &list)).await, 1), ["current_time", "ask_people", "memorize", "recall", "delegate"]);
     let operator = agent.clone().with_token(server.local_key());
     response_to(to_mcp(&operator, &list)).await.expect_problem(404, "not_found");
     for path in ["/api/rooms", "/healthz", "/", "/sse"] {
@@ -379,7 +379,7 @@ async fn invariant_17_secrets_stay_when_listening_on_all_addresses(database: Tes
     assert_eq!(entry["url"], format!("{}/mcp", here.base_url()));
     let (secret, list) = (secret(&entry), message(1, "tools/list", &json!({})));
     let answer = response_to(to_mcp(&here.clone().with_token(&secret), &list)).await;
-    assert_eq!(names(&answer, 1), ["current_time", "ask_people", "delegate"]);
+    assert_eq!(names(&answer, 1), ["current_time", "ask_people", "memorize", "recall", "delegate"]);
     post(&here.with_token(token), &format!("/api/runs/{run}/cancel"), &json!({})).await;
     server.terminate(Duration::from_secs(30)).await.unwrap();
     let log = binary.log();

@@ -157,8 +157,10 @@ impl SampleJournal {
     fn end_stream(&mut self, mut run: SampleRun, skipped: bool, status: RunStatus, reason: Option<RunEndReason>) {
         let (response_text, thinking_text) = run.answer.texts();
         let (stream_id, session_id) = (run.stream_id, Some("session-1".to_owned()));
-        let memory_entries = Vec::new();
-        let end = StreamEnd { stream_id, response_text, thinking_text, session_id, memory_entries, skipped };
+        let memory_entries = run.answer.memories.iter().cloned().map(Value::from).collect();
+        let model_calls = run.answer.model_calls.clone();
+        let end =
+            StreamEnd { stream_id, response_text, thinking_text, session_id, memory_entries, model_calls, skipped };
         self.append_to(&mut run, end);
         self.end(run, status, reason);
     }

@@ -115,7 +115,6 @@ impl ClaudeHarness {
 
     pub fn request_in(&self, workspace: AgentWorkspace, prompt: &str) -> TurnRequest {
         let history = TurnHistory::from(Vec::new());
-        let memory = crate::MemoryHandle::default();
         TurnRequest {
             run_id: RunId::generate(),
             workspace,
@@ -124,7 +123,6 @@ impl ClaudeHarness {
             later: crate::LaterMessages::default(),
             history,
             session: None,
-            memory,
         }
     }
 

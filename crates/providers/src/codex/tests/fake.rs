@@ -225,7 +225,6 @@ impl CodexHarness {
             later: crate::LaterMessages::default(),
             history: vec![crate::HistoryMessage::new(crate::HistoryAuthor::Person("ann".into()), "before")].into(),
             session,
-            memory: crate::MemoryHandle::default(),
         };
         let turn = self.codex.turn(request, TurnChannel { events, commands: received, keeps_raw: false });
         let mut task = JoinSet::new();

@@ -2,32 +2,30 @@
 
 use super::{MAX_RESULT_BYTES, McpToolbox, ToolSet, bounded};
 use crate::{
-    MemoryHandle,
     direct::{
         testing::{EmptyToolbox, workspace},
         tool_loop::{ApprovalMode, ToolCallOutcome},
     },
-    host_tools::{HostToolAgent, testing::OneNote},
+    host_tools::HostToolAgent,
 };
 use domain::agent::ToolPolicy;
 use std::sync::Arc;
 
-async fn tool_set(memory: MemoryHandle, policy: &ToolPolicy) -> ToolSet {
+async fn tool_set(policy: &ToolPolicy) -> ToolSet {
     let toolbox: Arc<dyn McpToolbox> = Arc::new(EmptyToolbox);
-    let agent = HostToolAgent::on_model_api(workspace(&[]), memory);
+    let agent = HostToolAgent::on_model_api(workspace(&[]));
     ToolSet::load(&agent, &toolbox, policy).await.0
 }
 
 #[tokio::test]
-async fn tool_set_omits_unusable_and_denied_tools() {
+async fn tool_set_omits_denied_tools() {
     let names = |set: &ToolSet| set.tools.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&tool_set(MemoryHandle::default(), &ToolPolicy::default()).await), ["ask_user", "current_time"]);
-    let all = tool_set(MemoryHandle::new(OneNote), &ToolPolicy::default()).await;
-    assert_eq!(names(&all), ["ask_user", "current_time", "memory"]);
-    assert!(all.is_host_tool("memory") && !all.is_host_tool("mcp__files__memory"));
+    let all = tool_set(&ToolPolicy::default()).await;
+    assert_eq!(names(&all), ["ask_user", "current_time"]);
+    assert!(all.is_host_tool("ask_user") && !all.is_host_tool("mcp__files__ask_user"));
     assert!(all.tools.values().all(|tool| tool.approval == ApprovalMode::NotNeeded), "they ask for consent themselves");
-    let policy = ToolPolicy { deny: vec!["mem*".into()], ..ToolPolicy::default() };
-    assert_eq!(names(&tool_set(MemoryHandle::new(OneNote), &policy).await), ["ask_user", "current_time"]);
+    let policy = ToolPolicy { deny: vec!["curr*".into()], ..ToolPolicy::default() };
+    assert_eq!(names(&tool_set(&policy).await), ["ask_user"]);
 }
 
 #[test]

@@ -2,14 +2,12 @@
 
 mod ask_user;
 mod current_time;
-mod memory;
 mod read_attachment;
 mod room;
 mod skill;
 
 pub use ask_user::{ASK_USER, AskUser};
 pub use current_time::CurrentTime;
-pub use memory::Memory;
 pub use read_attachment::{READ_ATTACHMENT, ReadAttachment};
 pub use room::{EndRound, Skip, Whisper};
 pub use skill::{LoadSkill, SKILL};
@@ -23,7 +21,6 @@ pub fn all() -> Vec<Arc<dyn HostTool>> {
         Arc::new(CurrentTime),
         Arc::new(AskUser),
         Arc::new(LoadSkill),
-        Arc::new(Memory),
         Arc::new(ReadAttachment),
         Arc::new(Skip),
         Arc::new(Whisper),

@@ -165,6 +165,7 @@ mod tests {
                 thinking_text: "hm".into(),
                 session_id: None,
                 memory_entries: Vec::new(),
+                model_calls: Vec::new(),
                 skipped: false,
             }
             .into(),
