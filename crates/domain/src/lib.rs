@@ -5,6 +5,7 @@
 
 pub mod actor;
 pub mod agent;
+pub mod agent_files;
 pub mod approval;
 pub mod audit;
 pub mod budget;

@@ -1,6 +1,6 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
-use super::{audit, auth, backup, budget, cancel, completions, events, memory, run, secrets, token};
+use super::{agents, audit, auth, backup, budget, cancel, completions, events, memory, run, secrets, token};
 use crate::{
     config::{ConfigFlags, NodeRole, SecretString},
     tls::CertificateFingerprint,
@@ -24,8 +24,8 @@ pub enum CliCommand {
     Run(run::RunArgs),
     /// List the rooms.
     Rooms(ServerArgs),
-    /// List the agents.
-    Agents(ServerArgs),
+    /// List the agents, or move them between the server and a folder.
+    Agents(agents::AgentsArgs),
     /// Print the events of a room, one JSON object per line.
     Events(events::EventsArgs),
     /// Stop a run; returns when it has really stopped.

@@ -41,7 +41,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         CliCommand::Run(arguments) => run::run(arguments).await,
         CliCommand::Rooms(connection) => rooms::run(&connection).await,
-        CliCommand::Agents(connection) => agents::run(&connection).await,
+        CliCommand::Agents(arguments) => agents::run(&arguments).await,
         CliCommand::Events(arguments) => events::run(arguments).await,
         CliCommand::Cancel(arguments) => cancel::run(&arguments).await,
         CliCommand::Budget(arguments) => budget::run(&arguments).await,

@@ -1,6 +1,7 @@
 //! The commands of the engine: every change that someone can ask for, on behalf of an actor. HTTP, WebSocket, CLI and MCP
 //! call the same commands.
 
+mod agent_files;
 mod agents;
 mod approve;
 mod audit;
@@ -34,6 +35,7 @@ mod steer;
 mod tape;
 mod tokens;
 
+pub use agent_files::{AgentImportOutcome, ImportedAgent};
 pub use approve::ApprovalResponse;
 pub use budgets::Billing;
 pub use cancel::{StoppedRoom, StoppedRun};

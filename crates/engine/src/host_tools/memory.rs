@@ -39,7 +39,8 @@ impl HostTool for Memorize {
                 let why = format!("the note is too long; save at most {MAX_NOTE_BYTES} bytes at once");
                 return HostToolOutcome::error(why);
             }
-            let (actor, agent) = (Actor::agent(call.agent.workspace.owner.clone(), call.run_id), call.agent.workspace.agent.id);
+            let (actor, agent) =
+                (Actor::agent(call.agent.workspace.owner.clone(), call.run_id), call.agent.workspace.agent.id);
             match self.0.store.save_memory(&actor, agent, text).await {
                 Ok(true) => {
                     call.ask_room(RoomRequest::Memorized(text.to_owned())).await;

@@ -336,7 +336,9 @@ async fn the_operators_file_overrides_stored_servers(database: TestDatabase) {
     let view = harness.engine.effective(&me(), ann.id, None, false).await.unwrap();
     assert_eq!(serde_json::to_value(view.servers[0].source).unwrap(), "file");
     let verdicts: Vec<Value> = view.built_in.iter().map(|tool| json!([tool.name, tool.verdict])).collect();
-    assert_eq!(verdicts, [json!(["current_time", "deny"]), json!(["ask_user", "ask"])]);
+    let expected =
+        [("current_time", "deny"), ("ask_user", "ask"), ("memorize", "ask"), ("recall", "ask"), ("delegate", "ask")];
+    assert_eq!(verdicts, expected.map(|(tool, verdict)| json!([tool, verdict])));
     harness.engine.delete_mcp_server(&me(), "files", None).await.unwrap();
     assert!(matches!(harness.engine.delete_mcp_server(&me(), "files", None).await, Err(EngineError::Conflict(_))));
     // Other owners may use it, but do not see its settings.

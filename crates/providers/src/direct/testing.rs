@@ -5,8 +5,7 @@ use super::{
     tools::{McpToolbox, ServerCallOutcome, ServerTool, ServerToolList, ToolReport, ToolboxFuture},
 };
 use crate::{
-    AgentWorkspace, Provider as _, ProviderEvent, TurnChannel, TurnCommand, TurnEvent, TurnOutcome,
-    TurnRequest,
+    AgentWorkspace, Provider as _, ProviderEvent, TurnChannel, TurnCommand, TurnEvent, TurnOutcome, TurnRequest,
 };
 use domain::{
     agent::{Agent, AgentSpec},

@@ -1,6 +1,7 @@
 //! One file per resource: handlers turn a request into one command or query and its result into JSON. They make no
 //! decisions. Start here: [`add_routes`] lists every route.
 
+pub mod agent_files;
 pub mod agents;
 pub mod aliases;
 pub mod approvals;
@@ -85,6 +86,8 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(ManageAgents), routes!(agents::create))
         .add(Needs(Read), routes!(agents::show))
         .add(Needs(ManageAgents), routes!(agents::change, agents::delete))
+        .add(Needs(Read), routes!(agent_files::export))
+        .add(Needs(ManageAgents), routes!(agent_files::import))
         .add(Needs(Read), routes!(memories::list))
         .add(Needs(ManageAgents), routes!(memories::change, memories::delete))
         .add(Needs(Read), routes!(effective::effective))

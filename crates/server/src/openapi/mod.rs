@@ -66,8 +66,10 @@ const TAGS: [(&str, &str); 20] = [
 ];
 
 /// Writes that repeat without harm, or must not repeat by themselves: they take no key (docs/api.md, "Retry safely").
-const WITHOUT_KEY: [(Method, &str); 28] = [
+const WITHOUT_KEY: [(Method, &str); 29] = [
     (Method::POST, "/api/agent-runs/{id}/stop"),
+    // Repeating an import changes nothing.
+    (Method::POST, "/api/agents/files"),
     (Method::POST, "/api/chat/sessions/{id}/cancel"),
     (Method::POST, "/api/chat/sessions/{id}/messages/{stream}/cancel"),
     (Method::POST, "/api/mcp-servers/{name}/call"),

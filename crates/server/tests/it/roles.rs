@@ -227,6 +227,9 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
     let unique = RoomId::generate().to_string();
     Some(match (route.method.as_str(), route.path.as_str()) {
         ("POST", "/api/agents") => json!({"name": unique, "provider": "scripted"}),
+        ("POST", "/api/agents/files") => {
+            json!({"files": {"a/agent.toml": format!("name = \"{unique}\"\nprovider = \"scripted\"\n")}})
+        }
         ("PATCH", "/api/agents/{id}") => json!({"system_prompt": "Be kind."}),
         ("POST", "/api/budgets") => json!({"scope": "workspace", "period": "total", "limit_usd": 1000}),
         ("POST", "/api/mcp-servers") => json!({"name": unique, "url": "http://127.0.0.1:1/"}),

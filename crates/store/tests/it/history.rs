@@ -122,7 +122,7 @@ impl AnsweringRun {
             thinking_text: thinking.clone(),
             session_id: None,
             memory_entries: Vec::new(),
-                model_calls: Vec::new(),
+            model_calls: Vec::new(),
             skipped: false,
         });
         let whole = Message {

@@ -64,6 +64,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export agents as files
+         * @description All agents of the workspace: a folder for each, with its settings, its system prompt and its notes.
+         */
+        get: operations["agents_export"];
+        put?: never;
+        /**
+         * Import agents from files
+         * @description An agent with the same name is updated, any other created; notes are added. Rooms use the new settings from the next turn
+         *     on. A folder with a mistake is refused without holding up the others. Repeating an import changes nothing.
+         */
+        post: operations["agents_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{id}": {
         parameters: {
             query?: never;
@@ -2339,8 +2364,27 @@ export interface components {
              */
             type: "agent:error";
         };
+        /** @description Files of agents: `FOLDER/agent.toml`, `FOLDER/prompt.md` and `FOLDER/memory.md`, each with its text. */
+        AgentFiles: {
+            /**
+             * @description The text of each file, by `FOLDER/FILE`.
+             * @example {
+             *       "ann/agent.toml": "name = \"Ann\"\nprovider = \"scripted\"\n",
+             *       "ann/prompt.md": "You are Ann.\n"
+             *     }
+             */
+            files: {
+                [key: string]: string;
+            };
+        };
         /** Format: uuid */
         AgentId: string;
+        AgentImport: {
+            /** @description One for each folder, by name. */
+            agents: components["schemas"]["ImportedAgent"][];
+        };
+        /** @enum {string} */
+        AgentImportOutcome: "created" | "updated" | "unchanged" | "refused";
         AgentList: {
             /** @description The agents. */
             agents: components["schemas"]["Agent"][];
@@ -3242,6 +3286,19 @@ export interface components {
              * @enum {string}
              */
             type: "image";
+        };
+        /** @description What became of one folder. */
+        ImportedAgent: {
+            /** @description The id of the agent; `null` if there is none. */
+            agent_id?: components["schemas"]["AgentId"] | null;
+            /** @description The folder of the files. */
+            folder: string;
+            /** @description How many notes of `memory.md` are new. Notes that the file does not have stay. */
+            new_notes: number;
+            /** @description What happened to the agent. */
+            outcome: components["schemas"]["AgentImportOutcome"];
+            /** @description Why the folder was refused, or not all of its notes were saved. */
+            problem?: string | null;
         };
         InsertedCell: {
             /** @description The id of the agent; `null` if there is none. */
@@ -5664,7 +5721,12 @@ export interface components {
             disallowedTools?: string[] | null;
         };
         StreamEndData: {
-            /** @description How many entries the agent's memory has. */
+            /**
+             * @description The model of each model call of the turn, in order, under the name that clients of other servers expect; absent in
+             *     events of earlier versions.
+             */
+            anthropic_calls?: string[];
+            /** @description The notes that the agent has saved for itself in this turn, at most 2000 characters of each. */
             memory_entries: unknown[];
             /** @description The whole text of the answer. */
             response_text: string;
@@ -6734,6 +6796,152 @@ export interface operations {
                 headers: {
                     /** @description The request's id, as in the log of the server */
                     "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    agents_export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentFiles"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    agents_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentFiles"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentImport"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {

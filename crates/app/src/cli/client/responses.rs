@@ -6,8 +6,27 @@ use domain::{
     run::Receipt,
 };
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
+
+/// Files of agents, by `FOLDER/FILE`.
+#[derive(Deserialize)]
+pub struct AgentFilesResponse {
+    pub files: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+pub struct AgentImportResponse {
+    pub agents: Vec<ImportedAgentResponse>,
+}
+
+#[derive(Deserialize)]
+pub struct ImportedAgentResponse {
+    pub folder: String,
+    pub outcome: String,
+    pub new_notes: usize,
+    pub problem: Option<String>,
+}
 
 #[derive(Deserialize)]
 pub struct AgentListResponse {

@@ -22,7 +22,9 @@ async fn an_agent_remembers_across_rooms_and_the_end_of_the_turn_says_so(api: &T
     assert_eq!(end_of_stream(api, room).await["memory_entries"], json!(["Cyd likes green tea"]));
     let saved = get(api, &format!("/api/agents/{ann}/memories")).await.expect_status(200);
     assert_eq!(saved["memories"][0]["text"], "Cyd likes green tea");
-    for (agent, about, expected) in [(ann, "tea", "Cyd likes green tea"), (ann, "coffee", "no such notes"), (ben, "tea", "no such notes")] {
+    for (agent, about, expected) in
+        [(ann, "tea", "Cyd likes green tea"), (ann, "coffee", "no such notes"), (ben, "tea", "no such notes")]
+    {
         let room = room_of(api, &[agent]).await;
         let run = post_and_wait(api, room, &format!("!call recall {}", json!({"about": about}))).await;
         let text = message_of(api, &run).await.text;

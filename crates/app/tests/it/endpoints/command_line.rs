@@ -28,7 +28,7 @@ fn client_of(api: &TestClient, dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-async fn run_as(api: &TestClient, dir: &Path, arguments: &[&str]) -> CommandOutput {
+pub(super) async fn run_as(api: &TestClient, dir: &Path, arguments: &[&str]) -> CommandOutput {
     output_of(client_of(api, dir, arguments).spawn().unwrap()).await
 }
 

@@ -335,7 +335,10 @@ async fn agent_token_needs_no_account(database: TestDatabase) {
     let list = message(1, "tools/list", &json!({}));
     assert_eq!(response_to(to_mcp(&api, &list)).await.status, 200);
     response_to(to_mcp(&agent_run.api().anonymous(), &list)).await.expect_problem(401, "unauthorized");
-    assert_eq!(names(&response_to(to_mcp(&api, &list)).await, 1), ["current_time", "ask_people", "memorize", "recall", "delegate"]);
+    assert_eq!(
+        names(&response_to(to_mcp(&api, &list)).await, 1),
+        ["current_time", "ask_people", "memorize", "recall", "delegate"]
+    );
     response_to(api.request(Method::GET, "/api/rooms")).await.expect_problem(401, "unauthorized");
     agent_run.stop().await;
     agent_run.finish().await;
@@ -355,7 +358,10 @@ async fn m13_host_tools_have_an_address_of_their_own_beside_tls() {
     assert!(own.starts_with("http://127.0.0.1:") && own != server.base_url().replace("https", "http"), "{own}");
     let (agent, list) =
         (TestClient::new(&own).unwrap().with_token(secret(&entry)), message(1, "tools/list", &json!({})));
-    assert_eq!(names(&response_to(to_mcp(&agent, &list)).await, 1), ["current_time", "ask_people", "memorize", "recall", "delegate"]);
+    assert_eq!(
+        names(&response_to(to_mcp(&agent, &list)).await, 1),
+        ["current_time", "ask_people", "memorize", "recall", "delegate"]
+    );
     let operator = agent.clone().with_token(server.local_key());
     response_to(to_mcp(&operator, &list)).await.expect_problem(404, "not_found");
     for path in ["/api/rooms", "/healthz", "/", "/sse"] {

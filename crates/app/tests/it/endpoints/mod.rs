@@ -28,6 +28,7 @@ macro_rules! on_both_databases {
 }
 
 mod accounts;
+mod agent_files;
 mod agent_memory;
 mod agents;
 mod approvals;

@@ -157,7 +157,7 @@ impl SampleJournal {
     fn end_stream(&mut self, mut run: SampleRun, skipped: bool, status: RunStatus, reason: Option<RunEndReason>) {
         let (response_text, thinking_text) = run.answer.texts();
         let (stream_id, session_id) = (run.stream_id, Some("session-1".to_owned()));
-        let memory_entries = run.answer.memories.iter().cloned().map(Value::from).collect();
+        let memory_entries = run.answer.memories.iter().cloned().map(serde_json::Value::from).collect();
         let model_calls = run.answer.model_calls.clone();
         let end =
             StreamEnd { stream_id, response_text, thinking_text, session_id, memory_entries, model_calls, skipped };
