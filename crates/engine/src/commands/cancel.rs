@@ -56,10 +56,12 @@ impl Engine {
         };
         // Also for a run that has ended: those below it may not have heard of it yet.
         let all = self.request_cancel(actor, &[run.id]).await?;
-        let ended = self.wait_for_end_in(&owner, run.id, CANCEL_TIMEOUT).await?;
+        let deadline = Instant::now() + CANCEL_TIMEOUT;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let ended = self.wait_for_end_in(&owner, run.id, left()).await?;
         let mut below = Vec::new();
         for id in all.into_iter().filter(|id| *id != run.id) {
-            below.push(self.wait_for_end_in(&owner, id, CANCEL_TIMEOUT).await?);
+            below.push(self.wait_for_end_in(&owner, id, left()).await?);
         }
         Ok(stopped_run(ended, below))
     }
