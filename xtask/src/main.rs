@@ -3,6 +3,7 @@
 //! Standard library only, so that it builds in seconds on a machine that has nothing but cargo. It builds, starts and
 //! checks the product; the product must not know about it. Start at `COMMANDS`.
 
+mod api_tools;
 mod bench;
 mod chaos;
 mod ci;
@@ -50,8 +51,8 @@ const COMMANDS: &[XtaskCommand] = &[
         name: "test",
         arguments: "[stage…] [-- arguments]",
         summary: Some(
-            "run every test, or the named stages: tidy, web, security, rust, sandbox, cli, mcp, browser, chaos. Arguments after -- go \
-             to `cargo nextest run` in the stages security, rust, sandbox and cli where cargo-nextest is installed, else to `cargo test`, \
+            "run every test, or the named stages: tidy, web, security, rust, sandbox, cli, mcp, api, browser, chaos. Arguments after -- go \
+             to `cargo nextest run` in the stages security, rust, sandbox, cli and api where cargo-nextest is installed, else to `cargo test`, \
              and always to `cargo test` in the stage mcp; the two accept different ones",
         ),
         run: test::command,

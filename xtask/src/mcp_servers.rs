@@ -138,7 +138,8 @@ fn install_into(folder: &Path, steps: &Steps) -> XtaskResult<()> {
     pip_install(label, &folder.join("venv1"), &PYTHON1, steps)
 }
 
-/// Installs packages into a virtual environment of their own.
+/// Installs packages into a virtual environment of their own. It may be renamed: run them as modules, because scripts name
+/// their folder.
 pub fn pip_install(label: &str, venv: &Path, packages: &[PinnedPackage<'_>], steps: &Steps) -> XtaskResult<()> {
     steps.run(label, Command::new("python3").args(["-m", "venv"]).arg(venv))?;
     let mut pip = Command::new(venv.join("bin/python"));

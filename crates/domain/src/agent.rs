@@ -22,7 +22,7 @@ pub struct AgentSpec {
     pub skills: Vec<String>,
     /// Values for the parameters of the agent's skills, by skill and parameter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, BTreeMap<String, crate::skill::ParameterValue>>)]
     pub skill_parameters: BTreeMap<String, ParameterValues>,
     #[serde(default)]
     pub mcp_servers: Vec<String>,

@@ -80,7 +80,8 @@ impl NetworkAccess {
 /// The name of a host, in lower case, or `*.` and a name.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String, examples("pypi.org"))]
+#[schema(value_type = String, examples("pypi.org"), max_length = 253,
+         pattern = "^([*][.])?([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?[.])+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")]
 pub struct AllowedHost(String);
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -88,6 +88,31 @@ impl McpPrograms {
     }
 }
 
+/// The tools that compare the API with its document, installed by `cargo xtask test api`. Must match the names in
+/// `xtask/src/api_tools.rs`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApiTools {
+    /// The folder where Node finds the packages.
+    pub modules: PathBuf,
+    /// Has the Python packages as its modules.
+    pub python: PathBuf,
+}
+
+impl ApiTools {
+    /// Panics if one of the variables is not set.
+    #[expect(clippy::disallowed_methods, reason = "xtask passes the programs to the tests this way")]
+    pub fn from_env() -> Self {
+        let there = |name: &str| {
+            let Some(path) = std::env::var_os(name).map(PathBuf::from) else {
+                panic!("{name} is not set: the tools are installed by `cargo xtask test api`")
+            };
+            assert!(path.exists(), "{name} is {}, which does not exist", path.display());
+            path
+        };
+        Self { modules: there("GREENROOM_TEST_API_MODULES"), python: there("GREENROOM_TEST_API_PYTHON") }
+    }
+}
+
 /// The real CLIs, in the versions that the project is tested with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CliPrograms {

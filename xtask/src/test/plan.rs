@@ -23,17 +23,18 @@ pub struct TestStage {
 pub enum TestNeed {
     /// `web/dist` is built.
     WebApp,
-    /// Every test of the workspace is built, except the targets `cli`, `mcp`, `sandbox` and `traces`.
+    /// Every test of the workspace is built, except the targets `cli`, `mcp`, `api`, `sandbox` and `traces`.
     RustTests,
-    /// The targets `cli`, `mcp`, `sandbox` and `traces` and all programs that tests start are built.
+    /// The targets `cli`, `mcp`, `api`, `sandbox` and `traces` and all programs that tests start are built.
     TestPrograms,
     Postgres,
     Clis,
     McpServers,
     Collector,
+    ApiTools,
 }
 
-use TestNeed::{Clis, Collector, McpServers, Postgres, RustTests, TestPrograms, WebApp};
+use TestNeed::{ApiTools, Clis, Collector, McpServers, Postgres, RustTests, TestPrograms, WebApp};
 
 pub const STAGES: &[TestStage] = &[
     TestStage { name: "tidy", programs: &[GIT], needs: &[], limit: minutes(5), run: stages::tidy },
@@ -74,6 +75,13 @@ pub const STAGES: &[TestStage] = &[
         run: stages::mcp,
     },
     TestStage {
+        name: "api",
+        programs: &[C_COMPILER, NODE, PYTHON],
+        needs: &[TestPrograms, ApiTools],
+        limit: minutes(10),
+        run: stages::api,
+    },
+    TestStage {
         name: "traces",
         programs: &[C_COMPILER, PYTHON],
         needs: &[TestPrograms, Collector],
@@ -106,7 +114,7 @@ pub const STAGES: &[TestStage] = &[
 /// Lanes run side by side, the stages of a lane one after the other. Change this when a stage with time limits of its
 /// own becomes unreliable beside another: a third lane made tests with deadlines fail on two cores.
 pub const LANES: &[&[&str]] =
-    &[&["tidy", "security", "rust", "sandbox", "chaos"], &["web", "cli", "mcp", "traces", "browser", "guard"]];
+    &[&["tidy", "security", "rust", "sandbox", "chaos"], &["web", "cli", "mcp", "api", "traces", "browser", "guard"]];
 
 /// The same for every build and every run of tests: another selection of packages or features would build the
 /// dependencies once more.
@@ -114,7 +122,8 @@ pub const SELECTION: &[&str] = &["--workspace", "--features", "greenroom/test-ho
 
 /// Tests that need programs from npm or pip, and those of the sandbox, which need what not every machine permits. They have
 /// `test = false`, so the default selection leaves them out.
-const NAMED_TARGETS: &[&str] = &["--test", "cli", "--test", "mcp", "--test", "sandbox", "--test", "traces"];
+const NAMED_TARGETS: &[&str] =
+    &["--test", "cli", "--test", "mcp", "--test", "api", "--test", "sandbox", "--test", "traces"];
 
 /// How the names of attack tests begin: the finding of the audit, or the invariant, that the test is about (docs/security.md).
 /// The stage `security` runs exactly these, the stage `rust` all others.
@@ -245,7 +254,10 @@ mod tests {
     fn no_name_selects_every_stage() {
         assert_eq!(
             names(select(&[])),
-            Ok(vec!["tidy", "web", "security", "rust", "sandbox", "cli", "mcp", "traces", "browser", "chaos", "guard"])
+            Ok(vec![
+                "tidy", "web", "security", "rust", "sandbox", "cli", "mcp", "api", "traces", "browser", "chaos",
+                "guard"
+            ])
         );
     }
 
@@ -258,7 +270,7 @@ mod tests {
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "wep"])));
         assert!(refusal.is_err_and(|message| message.contains("`wep`")
-            && message.contains("tidy, web, security, rust, sandbox, cli, mcp, traces, browser, chaos, guard")));
+            && message.contains("tidy, web, security, rust, sandbox, cli, mcp, api, traces, browser, chaos, guard")));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::plan::{self, TestNeed, TestStage};
+use crate::api_tools::InstalledApiTools;
 use crate::clis::InstalledClis;
 use crate::collector::InstalledCollector;
 use crate::mcp_servers::InstalledMcpServers;
@@ -21,6 +22,7 @@ pub struct TestSetup {
     clis: Option<InstalledClis>,
     mcp_servers: Option<InstalledMcpServers>,
     collector: Option<InstalledCollector>,
+    api_tools: Option<InstalledApiTools>,
     has_nextest: bool,
     /// How long the two cargo builds took.
     pub building: Duration,
@@ -37,7 +39,7 @@ impl TestSetup {
             setup.note(TestNeed::WebApp, web::build(repository, steps));
         }
         // Downloads leave the processor to the build. They come after the web app: one npm at a time.
-        let Downloads { clis, mcp_servers, collector } = std::thread::scope(|scope| {
+        let Downloads { clis, mcp_servers, collector, api_tools } = std::thread::scope(|scope| {
             let downloads = scope.spawn(|| download(steps, &needs));
             setup.build(repository, steps, &needs);
             let stopped = || "the installation stopped early".to_owned();
@@ -45,11 +47,13 @@ impl TestSetup {
                 clis: Some(Err(stopped())),
                 mcp_servers: Some(Err(stopped())),
                 collector: Some(Err(stopped())),
+                api_tools: Some(Err(stopped())),
             })
         });
         setup.clis = clis.and_then(|clis| setup.note(TestNeed::Clis, clis));
         setup.mcp_servers = mcp_servers.and_then(|servers| setup.note(TestNeed::McpServers, servers));
         setup.collector = collector.and_then(|collector| setup.note(TestNeed::Collector, collector));
+        setup.api_tools = api_tools.and_then(|tools| setup.note(TestNeed::ApiTools, tools));
         if needs.contains(&TestNeed::Postgres) {
             setup.postgres = setup.note(TestNeed::Postgres, TestPostgres::start());
         }
@@ -80,6 +84,12 @@ impl TestSetup {
     pub fn pass_mcp_servers(&self, command: &mut Command) {
         if let Some(servers) = &self.mcp_servers {
             servers.pass_to(command);
+        }
+    }
+
+    pub fn pass_api_tools(&self, command: &mut Command) {
+        if let Some(tools) = &self.api_tools {
+            tools.pass_to(command);
         }
     }
 
@@ -125,6 +135,7 @@ struct Downloads {
     clis: Option<XtaskResult<InstalledClis>>,
     mcp_servers: Option<XtaskResult<InstalledMcpServers>>,
     collector: Option<XtaskResult<InstalledCollector>>,
+    api_tools: Option<XtaskResult<InstalledApiTools>>,
 }
 
 fn download(steps: &Steps, needs: &[TestNeed]) -> Downloads {
@@ -132,6 +143,7 @@ fn download(steps: &Steps, needs: &[TestNeed]) -> Downloads {
         clis: needs.contains(&TestNeed::Clis).then(|| InstalledClis::install(steps)),
         mcp_servers: needs.contains(&TestNeed::McpServers).then(|| InstalledMcpServers::install(steps)),
         collector: needs.contains(&TestNeed::Collector).then(|| InstalledCollector::install(steps)),
+        api_tools: needs.contains(&TestNeed::ApiTools).then(|| InstalledApiTools::install(steps)),
     }
 }
 
@@ -162,6 +174,7 @@ mod tests {
                 ("sandbox", None),
                 ("cli", None),
                 ("mcp", Some("no python")),
+                ("api", None),
                 ("traces", None),
                 ("browser", Some("no npm")),
                 ("chaos", None),

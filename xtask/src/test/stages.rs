@@ -112,6 +112,13 @@ pub fn mcp(context: &StageContext<'_>) -> XtaskResult<StageResult> {
     watch(context, TestFormat::Libtest, &mut tests)
 }
 
+/// The API against its own document, with programs of others: a linter, client generators and a generator of requests.
+pub fn api(context: &StageContext<'_>) -> XtaskResult<StageResult> {
+    let (format, mut tests) = rust_tests(context, &["--test", "api"]);
+    context.setup.pass_api_tools(&mut tests);
+    watch(context, format, &mut tests)
+}
+
 /// The server's traces, at a real collector.
 pub fn traces(context: &StageContext<'_>) -> XtaskResult<StageResult> {
     let (format, mut tests) = rust_tests(context, &["--test", "traces"]);

@@ -3,12 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use std::{collections::BTreeMap, fmt};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
+};
 
 pub const MAX_NAME: usize = 64;
 /// The limit of one value, in bytes.
 pub const MAX_VALUE: usize = 16 * 1024;
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     #[schema(pattern = "^[a-z][a-z0-9_-]{0,63}$")]
@@ -21,14 +25,13 @@ pub struct Parameter {
     pub required: bool,
     /// A text, a number or a boolean, depending on the type.
     #[serde(default)]
-    #[schema(value_type = Option<serde_json::Value>)]
     pub default: Option<ParameterValue>,
     /// The allowed values of a parameter of type `choice`.
     #[serde(default)]
     pub choices: Vec<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ParameterKind {
     #[default]
@@ -40,6 +43,7 @@ pub enum ParameterKind {
     FilePath,
 }
 
+/// A text, a number or a boolean.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ParameterValue {
@@ -47,6 +51,15 @@ pub enum ParameterValue {
     Number(Number),
     Text(String),
 }
+
+impl PartialSchema for ParameterValue {
+    fn schema() -> RefOr<Schema> {
+        let types = SchemaType::from_iter([Type::Boolean, Type::Number, Type::String]);
+        ObjectBuilder::new().schema_type(types).description(Some("A text, a number or a boolean.")).into()
+    }
+}
+
+impl ToSchema for ParameterValue {}
 
 /// Supplied values, by parameter name.
 pub type ParameterValues = BTreeMap<String, ParameterValue>;

@@ -87,7 +87,7 @@ impl Engine {
                 spec.provider,
                 self.providers().names()
             );
-            return Err(EngineError::InvalidField { pointer: "/provider".into(), detail });
+            return Err(EngineError::refused("/provider", detail));
         };
         check_settings(spec)?;
         if let Some(too_high) = spec.limits.first_above(&self.config().limits, stored_limits) {

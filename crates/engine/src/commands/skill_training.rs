@@ -48,7 +48,11 @@ impl Engine {
         let title: String = format!("Training: {}", trained.spec.title()).chars().take(MAX_CHARS).collect();
         let name = Name::parse(&title).map_err(|error| EngineError::Invalid(error.to_string()))?;
         let new = NewRoom { name, agents: vec![agent], project_id: None, policy: RoomPolicy::for_new_room() };
-        let room = self.create_room(actor, new, attempt).await?;
+        let room = self.create_room(actor, new, attempt).await.map_err(|error| match error {
+            // The request has one agent, not a list.
+            EngineError::Refused { detail, .. } => EngineError::refused("/agent_id", detail),
+            other => other,
+        })?;
         self.store().add_training_room(actor, skill, room.id, agent).await?;
         Ok(TrainingRoom { room_id: room.id, agent_id: agent, created_at: room.created_at })
     }

@@ -240,7 +240,7 @@ fn carry_out(
         TapeCommand::Insert { agent, at } => {
             if !rules.agents.contains(agent) {
                 let detail = format!("agent {agent} is not in this room");
-                return Err(EngineError::InvalidField { pointer: "/agent_id".into(), detail });
+                return Err(EngineError::refused("/agent_id", detail));
             }
             let message = message_of(machine).ok_or_else(|| {
                 EngineError::Conflict("nothing is planned in this room; use POST /api/rooms/{id}/runs".to_owned())

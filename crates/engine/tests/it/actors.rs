@@ -33,7 +33,7 @@ async fn the_rules_for_agents_hold_for_every_caller(database: TestDatabase) {
     let harness = EngineHarness::new(database).await;
     let unknown = AgentSpec { provider: "nobody".into(), ..named("Ann") };
     match harness.engine.create_agent(&me(), unknown.clone(), None).await {
-        Err(EngineError::InvalidField { pointer, detail }) if pointer == "/provider" => {
+        Err(EngineError::Refused { pointer, detail }) if pointer == "/provider" => {
             assert!(detail.contains("nobody") && detail.contains("p, q"), "{detail}")
         }
         other => panic!("{other:?}"),
@@ -52,10 +52,7 @@ async fn the_rules_for_agents_hold_for_every_caller(database: TestDatabase) {
     let ann = harness.engine.create_agent(&me(), named("Ann"), None).await.unwrap();
     let change = |_: &AgentSpec| Ok::<_, EngineError>(unknown.clone());
     let refused = harness.engine.change_agent(&me(), ann.id, change, None).await;
-    assert!(
-        matches!(&refused, Err(EngineError::InvalidField { pointer, .. }) if pointer == "/provider"),
-        "{refused:?}"
-    );
+    assert!(matches!(&refused, Err(EngineError::Refused { pointer, .. }) if pointer == "/provider"), "{refused:?}");
     harness.stop().await;
 }
 

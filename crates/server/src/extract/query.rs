@@ -57,7 +57,8 @@ struct TextReader(String);
 impl TextReader {
     fn visit_whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match (self.0.parse::<u64>(), self.0.parse::<i64>()) {
-            (Ok(whole), _) if !self.0.starts_with('+') => visitor.visit_u64(whole),
+            // No larger number is stored, or described.
+            (Ok(whole), _) if !self.0.starts_with('+') && i64::try_from(whole).is_ok() => visitor.visit_u64(whole),
             (Err(_), Ok(whole)) => visitor.visit_i64(whole),
             _ => Err(FieldError::invalid_type(Unexpected::Str(&self.0), &visitor)),
         }

@@ -2,7 +2,10 @@
 //! `id: <epoch>-<seq>`, `event: <type>` and `data: <the event>`; `store::journal::frame` builds its bytes.
 
 use super::room_reader::{FrameBatch, RoomReader, RoomUpdate};
-use crate::{App, accept, error::Problem};
+use crate::{
+    App, accept,
+    error::{Code, Problem},
+};
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderName, HeaderValue, header},
@@ -10,11 +13,12 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use domain::{
-    position::{Epoch, Position},
+    position::{Epoch, Position, Seq},
     run::Run,
 };
 use engine::Queries;
 use futures_util::stream::{self, Stream};
+use serde::Serialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use store::journal::Frame;
 
@@ -25,6 +29,22 @@ pub(crate) const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// Sent first: when to reconnect after the connection is lost. It also makes the client see the open stream at once.
 const RETRY_HINT: &str = "retry: 1000\n\n";
+
+/// The `data` of a frame `heartbeat` or `reset` in a stream of events.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct StreamPlace<'a> {
+    #[schema(value_type = String)]
+    epoch: &'a Epoch,
+    head: Seq,
+}
+
+/// The `data` of a frame `problem`, the last of a stream that the server had to end.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct StreamProblem<'a> {
+    code: Code,
+    /// What happened and what to do.
+    message: &'a str,
+}
 
 /// Returns whether the client prefers an SSE stream to a page.
 pub fn is_wanted(headers: &HeaderMap) -> Result<bool, Problem> {
@@ -83,6 +103,11 @@ struct SseState {
 }
 
 impl SseState {
+    fn place(&self, head: Seq) -> String {
+        // Text and a number always serialize.
+        serde_json::to_string(&StreamPlace { epoch: &self.epoch, head }).unwrap_or_default()
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.started, true) {
             return Some(Bytes::from_static(RETRY_HINT.as_bytes()));
@@ -90,16 +115,13 @@ impl SseState {
         if self.ended {
             return None;
         }
-        let epoch = &self.epoch;
         Some(match self.live.next().await {
             RoomUpdate::Frames(FrameBatch { frames, memory }) => FrameBatch::hold(memory, joined(&frames)),
             RoomUpdate::RunEnded => return None,
-            RoomUpdate::Reset { head } => {
-                format!("event: reset\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n").into()
-            }
+            RoomUpdate::Reset { head } => format!("event: reset\ndata: {}\n\n", self.place(head)).into(),
             // Without an id, so that it does not move the position that a client resumes from.
             RoomUpdate::Heartbeat { head } => {
-                format!(": keep-alive\n\nevent: heartbeat\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n").into()
+                format!(": keep-alive\n\nevent: heartbeat\ndata: {}\n\n", self.place(head)).into()
             }
             RoomUpdate::Stopping => {
                 self.ended = true;
@@ -108,8 +130,8 @@ impl SseState {
             RoomUpdate::Failed(problem) => {
                 self.ended = true;
                 problem.log("sse");
-                let data = serde_json::json!({"code": problem.code(), "message": problem.detail()});
-                format!("event: problem\ndata: {data}\n\n").into()
+                let problem = StreamProblem { code: problem.code(), message: problem.detail() };
+                format!("event: problem\ndata: {}\n\n", serde_json::to_string(&problem).unwrap_or_default()).into()
             }
         })
     }

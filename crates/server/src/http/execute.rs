@@ -29,7 +29,7 @@ use store::IdempotentRequest;
 #[serde(deny_unknown_fields)]
 #[schema(as = Task)]
 pub struct ExecuteParams {
-    #[schema(examples("!count 20 100"))]
+    #[schema(examples("!count 20 100"), min_length = 1, pattern = "\\S")]
     message: String,
     /// The room to continue in; a new room by default.
     #[serde(default, rename = "conversationId")]
@@ -49,6 +49,7 @@ pub struct ExecuteParams {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ExecuteQuery {
+    #[param(example = "!count 20 100", min_length = 1, pattern = "\\S")]
     message: String,
     /// The room to continue in; a new room by default.
     #[serde(default, rename = "conversationId")]

@@ -34,6 +34,7 @@ pub struct MemoryList {
 #[serde(deny_unknown_fields)]
 pub struct MemoryPatch {
     /// The new text, at most 8 KB.
+    #[schema(min_length = 1, max_length = 8192, pattern = "\\S")]
     text: String,
 }
 

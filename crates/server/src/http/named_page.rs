@@ -13,7 +13,7 @@ pub struct NamedPageParams {
     #[param(minimum = 1, maximum = 1000, default = 1000)]
     pub limit: Option<u32>,
     /// The `next` of the previous page.
-    #[param(min_length = 1, max_length = 200)]
+    #[param(min_length = 1)]
     pub after: Option<String>,
 }
 
@@ -47,6 +47,10 @@ impl NamedPageParams {
         beyond: Ordering,
     ) -> Result<(Vec<T>, Option<String>), Problem> {
         let limit = page_limit(self.limit, 1000)? as usize;
+        if self.after.as_ref().is_some_and(String::is_empty) {
+            return Err(Problem::invalid("after: the `next` of a page; leave it out for the first page.")
+                .with("parameter", "after"));
+        }
         entries.sort_by_cached_key(&key);
         if beyond.is_lt() {
             entries.reverse();

@@ -60,7 +60,7 @@ pub async fn list(
 #[derive(utoipa::ToSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub struct UploadedFiles {
-    /// The files. Parts may also have another name.
+    /// The files. Their parts may also have another name.
     #[schema(value_type = Vec<String>, format = Binary)]
     file: Vec<String>,
 }
@@ -117,7 +117,11 @@ async fn store(
             incoming.write(piece).await?;
         }
     }
-    Ok(FileUploadResult { files: incoming.finish().await? })
+    let files = incoming.finish().await?;
+    match files.is_empty() {
+        true => Err(Problem::invalid("The body has no file; send at least one part with a file name.")),
+        false => Ok(FileUploadResult { files }),
+    }
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -125,6 +129,7 @@ async fn store(
 #[into_params(parameter_in = Query)]
 pub struct FileContentParams {
     /// A path in the project, such as `src/main.py`.
+    #[param(min_length = 1)]
     path: String,
     /// The first and the last byte, such as `0-1023`, as in the header `Range: bytes=0-1023`.
     #[param(pattern = "^([0-9]+-[0-9]*|-[0-9]+)$", example = "0-1023")]
@@ -179,6 +184,7 @@ fn image_type(name: &str) -> &'static str {
 #[into_params(parameter_in = Query)]
 pub struct FileTargetParams {
     /// A path in the project, such as `src/main.py`.
+    #[param(min_length = 1)]
     path: String,
 }
 
@@ -245,8 +251,10 @@ pub async fn delete(
 #[serde(deny_unknown_fields)]
 pub struct FileMove {
     /// The path of a file or a folder.
+    #[schema(min_length = 1)]
     from: String,
     /// Its folders are created. There must be nothing at the path.
+    #[schema(min_length = 1)]
     to: String,
 }
 

@@ -4,10 +4,12 @@ use domain::{
     ids::AgentId,
     room::{MentionRule, TurnOrder, WhenBusy},
 };
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The fields of a room's policy to set; all others stay, in a new room at their defaults. `null` resets a field.
-#[derive(utoipa::ToSchema)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only describes the body of a request")]
 pub struct RoomPolicyChange {
     when_busy: Option<WhenBusy>,
@@ -34,14 +36,20 @@ pub struct RoomPolicyChange {
 }
 
 /// The settings of one agent in one room to set; all others stay.
-#[derive(utoipa::ToSchema)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only describes the body of a request")]
 pub struct MemberChange {
-    #[schema(minimum = -1000, maximum = 1000)]
-    priority: Option<i32>,
-    interrupt_every_turn: Option<bool>,
-    transparent: Option<bool>,
-    final_response: Option<bool>,
-    critic: Option<bool>,
-    aware_only: Option<bool>,
+    #[schema(minimum = -1000, maximum = 1000, required = false)]
+    priority: i32,
+    #[schema(required = false)]
+    interrupt_every_turn: bool,
+    #[schema(required = false)]
+    transparent: bool,
+    #[schema(required = false)]
+    final_response: bool,
+    #[schema(required = false)]
+    critic: bool,
+    #[schema(required = false)]
+    aware_only: bool,
 }

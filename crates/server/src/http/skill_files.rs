@@ -67,7 +67,8 @@ pub struct FileParams {
     executable: bool,
     /// The version that the change is based on; 409 if there is a newer one.
     base: Option<u32>,
-    /// A note for the list of versions.
+    /// A note for the list of versions: one line.
+    #[param(max_length = 500, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     note: Option<String>,
 }
 

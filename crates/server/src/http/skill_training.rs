@@ -159,6 +159,8 @@ pub struct ProposeRequest {
     message_id: Option<MessageId>,
     /// The body itself, instead of `message_id`.
     body: Option<String>,
+    /// Why it is better: one line.
+    #[schema(max_length = 500, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     note: Option<String>,
 }
 

@@ -204,7 +204,8 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(name): Id<SkillName
 pub struct ChangeParams {
     /// The version that the change is based on; 409 if there is a newer one.
     base: Option<u32>,
-    /// A note for the list of versions.
+    /// A note for the list of versions: one line.
+    #[param(max_length = 500, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     note: Option<String>,
 }
 

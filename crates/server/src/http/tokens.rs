@@ -60,7 +60,7 @@ pub struct TokenQuery {
     #[param(minimum = 1, maximum = 1000, default = 1000)]
     limit: Option<u32>,
     /// The `next` of the previous page.
-    #[param(min_length = 1, max_length = 200)]
+    #[param(min_length = 1)]
     after: Option<String>,
 }
 
@@ -104,11 +104,11 @@ pub struct TokenSpec {
     name: Name,
     /// What it may be used for; `["read","run"]` by default, at most what your own credential is for.
     #[serde(default = "read_and_run")]
-    #[schema(value_type = Option<Vec<Scope>>)]
+    #[schema(value_type = Vec<Scope>, min_items = 1, required = false)]
     scopes: Scopes,
     /// 90 by default; `null` for a token that never expires. It does not outlive the token that creates it.
     #[serde(default = "ninety")]
-    #[schema(value_type = Option<u16>, minimum = 1)]
+    #[schema(value_type = Option<u16>, minimum = 1, maximum = 65535)]
     expires_in_days: Option<NonZeroU16>,
     /// Your token, or the local key, once more. Needed with a cookie, so that a borrowed browser creates no token.
     #[serde(default)]

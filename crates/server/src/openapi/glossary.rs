@@ -55,6 +55,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("debate_rounds", "How many rounds a debate has."),
     ("decided_at", "When a person decided; `null` before that."),
     ("decision", "What was decided."),
+    ("default", "The value of a parameter that is not given."),
     ("delta", "The text to append."),
     ("deny", "Patterns of tools that are never run."),
     ("description", "What it is for."),

@@ -9,7 +9,11 @@ use crate::{
     App,
     auth::session_cookie,
     error::ProblemSchema,
-    feed::{SocketMessage, SocketRequest, dialect::Dialect, sse},
+    feed::{
+        SocketMessage, SocketRequest,
+        dialect::Dialect,
+        sse::{self, StreamPlace, StreamProblem},
+    },
     http::approvals::ListedApprovals,
     path_routes::DescribeOperation,
     routing::{Policy, RouteInfo},
@@ -29,8 +33,8 @@ use std::sync::OnceLock;
 use utoipa::{
     ToSchema,
     openapi::{
-        Components, ContentBuilder, Header, HeaderBuilder, InfoBuilder, ObjectBuilder, OpenApiBuilder, PathItem, Ref,
-        RefOr, Required, Response, ResponseBuilder, ServerBuilder, Type,
+        Components, ContentBuilder, Header, HeaderBuilder, InfoBuilder, LicenseBuilder, ObjectBuilder, OpenApiBuilder,
+        PathItem, Ref, RefOr, Required, Response, ResponseBuilder, ServerBuilder, Type,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
         tag::TagBuilder,
@@ -143,7 +147,9 @@ impl ApiDescription {
     }
 
     fn write(&self) -> Bytes {
+        let license = LicenseBuilder::new().name(env!("CARGO_PKG_LICENSE")).identifier(Some(env!("CARGO_PKG_LICENSE")));
         let info = InfoBuilder::new().title("Greenroom").version(env!("CARGO_PKG_VERSION")).description(Some(ABOUT));
+        let info = info.license(Some(license.build()));
         let server = ServerBuilder::new().url("/").description(Some("The server that sent this document")).build();
         let tags = TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
         let mut api = OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags)).build();
@@ -183,6 +189,8 @@ fn describe_shared(components: &mut Components) {
     register_schema::<Dialect>(components);
     register_schema::<EventId>(components);
     register_schema::<ListedApprovals>(components);
+    register_schema::<StreamPlace>(components);
+    register_schema::<StreamProblem>(components);
     components.responses.insert("Problem".to_owned(), problem("What is wrong and what to do").into());
     let key = ParameterBuilder::new()
         .name("Idempotency-Key")
@@ -254,7 +262,7 @@ fn complete_operation(operation: &mut Operation, method: &Method, path: &str, po
     }
     if *method == Method::GET && streams(operation) {
         errors.push(("400", "The request is not valid; `detail` says why"));
-        operation.parameters.get_or_insert_default().push(RefOr::T(last_event_id()));
+        operation.parameters.get_or_insert_default().push(RefOr::T(last_event_id(path)));
     }
     // Handler names such as `list` are unique only within their file, so the tag is added.
     if let (Some(id), Some(tag)) = (&mut operation.operation_id, operation.tags.iter().flatten().next()) {
@@ -299,11 +307,20 @@ fn streams(operation: &Operation) -> bool {
         .any(|response| matches!(response, RefOr::T(response) if response.content.contains_key(sse::MIME)))
 }
 
-fn last_event_id() -> Parameter {
-    let id = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .pattern(Some("^([0-9a-f-]{36}/)?([0-9A-Za-z]{1,64}-)?[0-9]{1,18}$"))
-        .examples(["7c9e6f2a-17"]);
+/// An empty one counts as none, as from a browser.
+fn last_event_id(path: &str) -> Parameter {
+    let (pattern, example) = match path {
+        "/api/rooms/{id}/events" => ("^(([0-9A-Za-z]{1,64}-)?[0-9]{1,18})?$", "7c9e6f2a-17"),
+        // With a dialect the id has the run too.
+        "/api/runs/{id}/stream" => {
+            ("^(([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/)?([0-9A-Za-z]{1,64}-)?[0-9]{1,18})?$", "7c9e6f2a-17")
+        }
+        _ => (
+            "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/[0-9A-Za-z]{1,64}-[0-9]{1,18})?$",
+            "0199c1de-7d3f-7000-8000-000000000001/7c9e6f2a-17",
+        ),
+    };
+    let id = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).examples([example]);
     ParameterBuilder::new()
         .name("Last-Event-ID")
         .parameter_in(ParameterIn::Header)

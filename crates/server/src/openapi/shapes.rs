@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 const SCHEMA_REF: &str = "#/components/schemas/";
+const STREAM_FRAME: &str = "StreamFrame";
 
 /// String enums to which values may be added: a client must not refuse a value that it does not know.
 const OPEN_ENUMS: [&str; 3] = ["Code", "AuditAction", "AuditedObject"];
@@ -21,7 +22,9 @@ pub(super) fn finish(document: &mut Value) {
     }
     if let Some(paths) = document.get_mut("paths") {
         describe_bytes(paths);
+        describe_streams(paths);
     }
+    document["components"]["schemas"][STREAM_FRAME] = stream_frame();
 }
 
 /// `allOf` with a part that allows no other properties can never be valid: the parts become one object. So do the members
@@ -178,6 +181,32 @@ fn describe_bytes(value: &mut Value) {
         Value::Array(entries) => entries.iter_mut().for_each(describe_bytes),
         _ => {}
     }
+}
+
+/// A stream is described by one of its frames, as client libraries read them.
+fn describe_streams(value: &mut Value) {
+    if let Some(media) = value.pointer_mut("/content/text~1event-stream") {
+        media["schema"] = json!({"$ref": format!("{SCHEMA_REF}{STREAM_FRAME}")});
+    }
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(describe_streams),
+        Value::Array(entries) => entries.iter_mut().for_each(describe_streams),
+        _ => {}
+    }
+}
+
+fn stream_frame() -> Value {
+    json!({
+        "type": "object",
+        "description": "One frame of a stream of server-sent events.",
+        "properties": {
+            "id": {"type": "string", "description": "Send it as `Last-Event-ID` to continue after this frame. A heartbeat has none."},
+            "event": {"type": "string", "description": "The type of the event, but `error_reported` for `error`; or `heartbeat`, `reset`, `problem`. In another dialect, a name of that dialect."},
+            "data": {"type": "string", "contentMediaType": "application/json",
+                     "description": "An `Event`; a `StreamPlace` in `heartbeat` and `reset`, a `StreamProblem` in `problem`. In another dialect, what that describes."},
+            "retry": {"type": "integer", "minimum": 0, "description": "Milliseconds to wait before the client reconnects."},
+        },
+    })
 }
 
 #[cfg(test)]

@@ -323,6 +323,13 @@ impl TestResponse {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {:?}", self.text))
     }
 
+    /// The problem without its `instance`, which is different for every request.
+    pub fn unnamed(&self) -> Value {
+        let mut problem = self.json();
+        problem.as_object_mut().and_then(|members| members.remove("instance")).unwrap();
+        problem
+    }
+
     /// Checks that the response follows RFC 9457 and returns its code.
     #[track_caller]
     pub fn problem(&self, status: u16) -> String {

@@ -2266,7 +2266,9 @@ export interface components {
             provider: string;
             /** @description Values for the parameters of the agent's skills, by skill and parameter. */
             skill_parameters?: {
-                [key: string]: Record<string, never>;
+                [key: string]: {
+                    [key: string]: components["schemas"]["ParameterValue"];
+                };
             };
             /** @description The skills, or whether they are supported. */
             skills?: string[];
@@ -2453,7 +2455,9 @@ export interface components {
             provider: string;
             /** @description Values for the parameters of the agent's skills, by skill and parameter. */
             skill_parameters?: {
-                [key: string]: Record<string, never>;
+                [key: string]: {
+                    [key: string]: components["schemas"]["ParameterValue"];
+                };
             };
             /** @description The skills, or whether they are supported. */
             skills?: string[];
@@ -2481,7 +2485,9 @@ export interface components {
             provider?: string;
             /** @description Values for the parameters of the agent's skills, by skill and parameter. */
             skill_parameters?: {
-                [key: string]: Record<string, never>;
+                [key: string]: {
+                    [key: string]: components["schemas"]["ParameterValue"];
+                };
             } | null;
             /** @description The skills, or whether they are supported. */
             skills?: string[] | null;
@@ -3439,9 +3445,9 @@ export interface components {
         };
         /** @description The content of a `.mcp.json` file. Other keys are ignored. */
         McpFile: {
-            /** @description The servers by name. */
+            /** @description The servers by name, each as `McpServerConfig`. The report says what is wrong with one. */
             mcpServers: {
-                [key: string]: components["schemas"]["McpServerConfig"];
+                [key: string]: Record<string, never>;
             };
         };
         /** @description The name and version that a server reports. */
@@ -3777,20 +3783,20 @@ export interface components {
         /** @description The settings of one agent in one room to set; all others stay. */
         MemberChange: {
             /** @description Whether the agent reads everything and speaks only when it is named. */
-            aware_only?: boolean | null;
+            aware_only?: boolean;
             /** @description Whether what the agent says is for people: other agents neither read it nor react to it. */
-            critic?: boolean | null;
+            critic?: boolean;
             /** @description Whether the agent speaks once, after all others. */
-            final_response?: boolean | null;
+            final_response?: boolean;
             /** @description Whether the agent reacts to every message: before the others, and again after each of them. */
-            interrupt_every_turn?: boolean | null;
+            interrupt_every_turn?: boolean;
             /**
              * Format: int32
              * @description Agents with a higher priority speak earlier.
              */
-            priority?: number | null;
+            priority?: number;
             /** @description Whether what the agent says makes nobody react. */
-            transparent?: boolean | null;
+            transparent?: boolean;
         };
         /** @description The settings of one agent in one room. */
         MemberSettings: {
@@ -4055,10 +4061,11 @@ export interface components {
             /** @description The name. */
             name?: components["schemas"]["Name"] | null;
         };
+        NewThreadContent: string | components["schemas"]["WrappedThreadText"];
         /** @description A message to add. Other fields are ignored. */
         NewThreadMessage: {
             /** @description A text, or an object with one in `content`. */
-            content: unknown;
+            content: components["schemas"]["NewThreadContent"];
         };
         NewToken: {
             /** @description Your token, or the local key, once more. Needed with a cookie, so that a borrowed browser creates no token. */
@@ -4071,7 +4078,7 @@ export interface components {
             /** @description What the token is for. */
             name: components["schemas"]["Name"];
             /** @description What it may be used for; `["read","run"]` by default, at most what your own credential is for. */
-            scopes?: components["schemas"]["Scope"][] | null;
+            scopes?: components["schemas"]["Scope"][];
         };
         /**
          * @description What happens to a run when its client disconnects.
@@ -4107,8 +4114,8 @@ export interface components {
         Parameter: {
             /** @description The allowed values of a parameter of type `choice`. */
             choices?: string[];
-            /** @description A text, a number or a boolean, depending on the type. */
-            default?: unknown;
+            /** @description The value of a parameter that is not given. */
+            default?: components["schemas"]["ParameterValue"] | null;
             /** @description What it is for. */
             description?: string | null;
             /** @description The name. */
@@ -4120,6 +4127,8 @@ export interface components {
         };
         /** @enum {string} */
         ParameterKind: "text" | "number" | "choice" | "boolean" | "file_path";
+        /** @description A text, a number or a boolean. */
+        ParameterValue: boolean | number | string;
         /** @description One part of an answer. Parts are in order. */
         Part: components["schemas"]["TextPart"] | components["schemas"]["ThinkingPart"] | components["schemas"]["ToolPart"];
         ParticipantJoinedData: {
@@ -4478,7 +4487,7 @@ export interface components {
             body?: string | null;
             /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
-            /** @description Why it was changed. */
+            /** @description Why it is better: one line. */
             note?: string | null;
         };
         Provider: {
@@ -5707,8 +5716,8 @@ export interface components {
             displayName?: components["schemas"]["Name"] | null;
             /** @description The license of the skill. */
             license?: string | null;
-            /** @description The name of the skill; required to create one. */
-            name?: string | null;
+            /** @description The name. */
+            name?: components["schemas"]["SkillName"] | null;
             /** @description A complete `SKILL.md`, or only its body. */
             skillmd?: string | null;
             /** @description The author's version label. */
@@ -5753,6 +5762,31 @@ export interface components {
              * @enum {string}
              */
             type: "stream_end";
+        };
+        /** @description One frame of a stream of server-sent events. */
+        StreamFrame: {
+            /** @description An `Event`; a `StreamPlace` in `heartbeat` and `reset`, a `StreamProblem` in `problem`. In another dialect, what that describes. */
+            data?: string;
+            /** @description The type of the event, but `error_reported` for `error`; or `heartbeat`, `reset`, `problem`. In another dialect, a name of that dialect. */
+            event?: string;
+            /** @description Send it as `Last-Event-ID` to continue after this frame. A heartbeat has none. */
+            id?: string;
+            /** @description Milliseconds to wait before the client reconnects. */
+            retry?: number;
+        };
+        /** @description The `data` of a frame `heartbeat` or `reset` in a stream of events. */
+        StreamPlace: {
+            /** @description Identifies the journal's history; changes when a backup is restored. */
+            epoch: string;
+            /** @description The `seq` of the newest event. */
+            head: components["schemas"]["u64"];
+        };
+        /** @description The `data` of a frame `problem`, the last of a stream that the server had to end. */
+        StreamProblem: {
+            /** @description The stable code for programs. */
+            code: components["schemas"]["Code"];
+            /** @description What happened and what to do. */
+            message: string;
         };
         StreamStartData: {
             /** @description Also the id of the message that the deltas form. */
@@ -6315,7 +6349,7 @@ export interface components {
             uploads: components["schemas"]["Upload"][];
         };
         UploadedFiles: {
-            /** @description The files. Parts may also have another name. */
+            /** @description The files. Their parts may also have another name. */
             file: string[];
         };
         Usage: {
@@ -6469,6 +6503,12 @@ export interface components {
             /** @description The workspace. */
             workspace: string;
         };
+        WrappedThreadText: {
+            /** @description The text. */
+            content: string;
+        };
+        /** Format: int64 */
+        u64: number;
     };
     responses: {
         /** @description What is wrong and what to do */
@@ -6578,7 +6618,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["StreamFrame"];
                 };
             };
             /** @description The run has ended and the client has its last event */
@@ -8599,7 +8639,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["StreamFrame"];
                 };
             };
             /** @description The run has ended and the client has its last event */
@@ -8820,7 +8860,10 @@ export interface operations {
     execute_get: {
         parameters: {
             query: {
-                /** @description The message. */
+                /**
+                 * @description The message.
+                 * @example !count 20 100
+                 */
                 message: string;
                 /** @description The room to continue in; a new room by default. */
                 conversationId?: components["schemas"]["RoomId"];
@@ -8853,7 +8896,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["StreamFrame"];
                 };
             };
             /** @description The run has ended and the client has its last event */
@@ -8945,7 +8988,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["StreamFrame"];
                 };
             };
             /** @description The run has ended and the client has its last event */
@@ -11975,7 +12018,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventPage"];
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["StreamFrame"];
                 };
             };
             /** @description The request is not valid; `detail` says why */
@@ -13955,7 +13998,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["StreamFrame"];
                 };
             };
             /** @description The run has ended and the client has its last event */
@@ -14922,7 +14965,7 @@ export interface operations {
             query?: {
                 /** @description The version that the change is based on; 409 if there is a newer one. */
                 base?: number;
-                /** @description A note for the list of versions. */
+                /** @description A note for the list of versions: one line. */
                 note?: string;
             };
             header?: {
@@ -15318,7 +15361,7 @@ export interface operations {
                 executable?: boolean;
                 /** @description The version that the change is based on; 409 if there is a newer one. */
                 base?: number;
-                /** @description A note for the list of versions. */
+                /** @description A note for the list of versions: one line. */
                 note?: string;
             };
             header?: {
@@ -15434,7 +15477,7 @@ export interface operations {
             query?: {
                 /** @description The version that the change is based on; 409 if there is a newer one. */
                 base?: number;
-                /** @description A note for the list of versions. */
+                /** @description A note for the list of versions: one line. */
                 note?: string;
             };
             header?: {
@@ -16454,9 +16497,9 @@ export interface operations {
             query?: {
                 /** @description Only entries whose name or description contains this text. */
                 search?: string;
-                /** @description From 1. */
+                /** @description From 1; 0 is the first page too. */
                 page?: number;
-                /** @description Entries of a page; 100 by default. */
+                /** @description Entries of a page; 100 by default, at least 1 and at most 1000. */
                 pageSize?: number;
             };
             header?: never;
@@ -16893,9 +16936,9 @@ export interface operations {
             query?: {
                 /** @description Only entries whose name or description contains this text. */
                 search?: string;
-                /** @description From 1. */
+                /** @description From 1; 0 is the first page too. */
                 page?: number;
-                /** @description Entries of a page; 100 by default. */
+                /** @description Entries of a page; 100 by default, at least 1 and at most 1000. */
                 pageSize?: number;
             };
             header?: never;

@@ -210,7 +210,7 @@ async fn invariant_15_owner_two_users_are_isolated_on_all_endpoints(database: Te
             .expect_problem(404, "not_found");
         delete(&bob, &path).await.expect_problem(404, "not_found");
     }
-    post(&bob, "/api/rooms", &json!({"name": "r", "agents": [hers]})).await.expect_problem(400, "invalid_request");
+    post(&bob, "/api/rooms", &json!({"name": "r", "agents": [hers]})).await.expect_problem(422, "unprocessable");
     assert!(matches!(
         SseReader::connect(&bob, room, &Position::START).await,
         Err(TestClientError::Problem { status: 404, .. })

@@ -37,12 +37,12 @@ async fn create_get_update_delete(api: &TestClient) {
 
 async fn unknown_provider_is_rejected(api: &TestClient) {
     let refused = post(api, "/api/agents", &json!({"name": "x", "provider": "oracle"})).await;
-    let problem = refused.expect_problem(400, "invalid_request");
+    let problem = refused.expect_problem(422, "unprocessable");
     assert_eq!(problem["pointer"], "/provider");
     assert!(problem["detail"].as_str().unwrap().contains("scripted"), "the error must list the providers: {problem}");
     let id = agent(api, "y", json!({})).await;
     let patch = api.request(Method::PATCH, &format!("/api/agents/{id}")).json(&json!({"provider": "oracle"}));
-    response_to(patch).await.expect_problem(400, "invalid_request");
+    response_to(patch).await.expect_problem(422, "unprocessable");
 }
 
 async fn names_are_unique(api: &TestClient) {

@@ -90,7 +90,7 @@ async fn mistakes_have_a_pointer_and_no_rust(api: &TestClient) {
         ("/api/agents", json!({"name": "x", "provider": "scripted", "skills": ["none"]}), 422, "/skills"),
         ("/api/agents", json!({"name": "x", "provider": "scripted", "limits": {"turns": 0}}), 400, "/limits/turns"),
         ("/api/agents", json!({"name": "x", "provider": "scripted", "model": ""}), 400, "/model"),
-        ("/api/agents", json!({"name": "x", "provider": "none"}), 400, "/provider"),
+        ("/api/agents", json!({"name": "x", "provider": "none"}), 422, "/provider"),
         (&messages, json!({"text": " "}), 400, "/text"),
         (&messages, json!({"text": "x", "when_busy": "never"}), 400, "/when_busy"),
         ("/api/mcp-servers", json!({"name": "x", "urll": "https://a.example"}), 400, "/urll"),

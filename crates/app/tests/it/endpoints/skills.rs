@@ -35,7 +35,7 @@ async fn put(api: &TestClient, path: &str, bytes: &[u8]) -> ApiResponse {
 }
 
 async fn create_get_update_delete(api: &TestClient) {
-    assert_eq!(get(api, "/api/skills").await.expect_status(200), json!({"skills": [], "folders": []}));
+    assert_eq!(get(api, "/api/skills").await.expect_status(200), json!({"skills": [], "folders": [], "next": null}));
     let made = post(api, "/api/skills", &spec("greet")).await.expect_status(201);
     assert_eq!((&made["name"], &made["version"], &made["experience"]), (&json!("greet"), &json!(1), &Value::Null));
     assert_eq!(made["usage"]["invoked"], 0);

@@ -128,5 +128,6 @@ async fn only_answers_of_a_training_room_are_accepted(api: &TestClient) {
         propose(api, wrong).await.expect_problem(400, "invalid_request");
     }
     let nobody = json!({"agent_id": "0199aaaa-0000-7000-8000-000000000000"});
-    post(api, "/api/skills/greet/training", &nobody).await.expect_problem(400, "invalid_request");
+    let problem = post(api, "/api/skills/greet/training", &nobody).await.expect_problem(422, "unprocessable");
+    assert_eq!(problem["pointer"], "/agent_id");
 }

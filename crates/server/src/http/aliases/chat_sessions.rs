@@ -240,6 +240,7 @@ pub async fn list_chat_messages(
 #[derive(Deserialize, utoipa::ToSchema)]
 pub struct NewChatMessage {
     /// The text of the message.
+    #[schema(min_length = 1, pattern = "\\S")]
     message: String,
     /// Not supported here: upload files, and post to the room.
     #[serde(default)]

@@ -49,11 +49,9 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
 pub struct AliasPage {
     /// Only entries whose name or description contains this text.
     search: Option<String>,
-    /// From 1.
-    #[param(minimum = 1)]
+    /// From 1; 0 is the first page too.
     page: Option<usize>,
-    /// Entries of a page; 100 by default.
-    #[param(minimum = 1, maximum = 1000)]
+    /// Entries of a page; 100 by default, at least 1 and at most 1000.
     page_size: Option<usize>,
 }
 

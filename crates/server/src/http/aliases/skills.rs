@@ -28,7 +28,6 @@ use store::StoreError;
 #[serde(rename_all = "camelCase")]
 pub struct StrapiSkillSpec {
     /// The name of the skill; required to create one.
-    #[schema(value_type = Option<String>)]
     name: Option<SkillName>,
     /// The name shown to people.
     display_name: Option<Name>,

@@ -25,7 +25,6 @@ use domain::{
 };
 use engine::commands::NewRoom;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 const MAX_MESSAGES: u32 = 1000;
 const UNNAMED: &str = "Thread";
@@ -126,7 +125,21 @@ pub async fn list_thread_messages(
 pub struct NewThreadMessage {
     /// A text, or an object with one in `content`.
     #[serde(alias = "message", alias = "text")]
-    content: Value,
+    content: NewThreadContent,
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(untagged)]
+enum NewThreadContent {
+    Text(String),
+    Object(WrappedThreadText),
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+struct WrappedThreadText {
+    /// The text.
+    #[schema(min_length = 1, pattern = "\\S")]
+    content: String,
 }
 
 /// Add a message to a thread
@@ -141,10 +154,7 @@ pub async fn add_thread_message(
     key: IdempotencyKey,
     JsonBody(new, fingerprint): JsonBody<NewThreadMessage>,
 ) -> Result<(StatusCode, Json<ThreadMessage>), Problem> {
-    let text = new.content.as_str().or_else(|| new.content.get("content")?.as_str());
-    let invalid =
-        || Problem::invalid("content: a text, or an object with one in `content`.").with("pointer", "/content");
-    let text = text.ok_or_else(invalid)?.to_owned();
+    let (NewThreadContent::Text(text) | NewThreadContent::Object(WrappedThreadText { content: text })) = new.content;
     let message = app.engine.add_message(&caller, id, text, attempt(key, fingerprint).as_ref()).await?;
     Ok((StatusCode::CREATED, Json(message.into())))
 }
