@@ -1,12 +1,16 @@
 //! Where the programs of agents run: chooses the sandbox when the server starts, and connects its ports with the server.
 
-use crate::config::{AgentIsolation, AppConfig};
+use crate::{
+    config::{AgentIsolation, AppConfig},
+    machine_sandboxes::MachineSandboxes,
+};
+use domain::project::SandboxChoice;
 use providers::{
     AgentSandboxes,
     acp::Preset,
     gateway::{GATEWAY_PORT, HOST_TOOLS_PORT},
 };
-use sandbox::{BindMount, ChosenDriver, IsolationTier, LocalDriver, SandboxDriver, SandboxSetting};
+use sandbox::BindMount;
 use server::guest::GuestEndpoints;
 use std::{
     collections::BTreeMap,
@@ -16,28 +20,16 @@ use std::{
 };
 use tokio::net::TcpStream;
 use workbench::project_sandbox::{
-    EGRESS_PORT, EgressProxy, GuestFuture, GuestPort, GuestService, MountedProgram, SandboxManager,
-    SandboxManagerSettings, SandboxSpec,
+    EGRESS_PORT, EgressProxy, GuestFuture, GuestPort, GuestService, MountedProgram, SandboxSpec,
 };
 
 /// Tries the sandbox that the operator wants. There is no weaker one instead: then agents' programs do not start.
-pub async fn choose(config: &AppConfig) -> AgentSandboxes {
+pub async fn choose(config: &AppConfig, machine: &MachineSandboxes) -> AgentSandboxes {
     if config.sandbox.agents == AgentIsolation::None || !config.server.role.executes_runs() {
         return AgentSandboxes::Outside;
     }
-    let driver = Arc::new(LocalDriver::new(IsolationTier::Native, &config.keeper, &config.store.data_dir));
-    let host_user = driver.host_user();
-    let drivers: [Arc<dyn SandboxDriver>; 1] = [driver];
-    match sandbox::choose(SandboxSetting::Native, &drivers).await {
-        Ok(ChosenDriver { driver, isolation }) => {
-            let settings = SandboxManagerSettings {
-                programs: programs(config),
-                host_user,
-                idle_timeout: config.sandbox.idle,
-                max_open: config.sandbox.max_open,
-            };
-            AgentSandboxes::Inside(SandboxManager::new(driver, isolation, settings))
-        }
+    match machine.manager(SandboxChoice::Native).await {
+        Ok(manager) => AgentSandboxes::Inside(manager),
         Err(refusal) => AgentSandboxes::Refused(format!(
             "The programs of agents run only in a sandbox, and {refusal}. docs/sandbox.md says what it needs; the setting \
              sandbox.agents = \"none\" lets them run with all rights of the server's user."
@@ -51,7 +43,7 @@ pub fn search_path(config: &AppConfig) -> Option<OsString> {
 }
 
 /// What every sandbox has: the programs of all providers that are installed, and what the operator adds.
-fn programs(config: &AppConfig) -> Vec<BindMount> {
+pub fn programs(config: &AppConfig) -> Vec<BindMount> {
     let search_path = search_path(config);
     let named = config.acp.agents.iter().map(|agent| agent.command.clone());
     let presets = Preset::all().into_iter().map(|preset| preset.command);
@@ -77,15 +69,15 @@ fn locate(command: &str, search_path: Option<&OsStr>) -> Option<PathBuf> {
 }
 
 /// Lets the server answer the ports inside.
-pub fn connect(sandboxes: &AgentSandboxes, app: &server::App, config: &AppConfig) {
-    let AgentSandboxes::Inside(manager) = sandboxes else { return };
+pub async fn connect(machine: &MachineSandboxes, app: &server::App, config: &AppConfig) {
     let endpoints = GuestEndpoints::new(app);
     let egress = EgressProxy { policy: Arc::new(crate::provider_setup::egress_policy(config)) };
-    manager.set_ports(vec![
+    let ports = vec![
         GuestPort { port: GATEWAY_PORT, service: Arc::new(GatewayPort(endpoints.clone())) },
         GuestPort { port: HOST_TOOLS_PORT, service: Arc::new(HostToolsPort(endpoints)) },
         GuestPort { port: EGRESS_PORT, service: Arc::new(egress) },
-    ]);
+    ];
+    machine.set_ports(ports).await;
 }
 
 struct GatewayPort(GuestEndpoints);

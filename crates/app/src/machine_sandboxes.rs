@@ -1,59 +1,147 @@
-//! The sandboxes that this machine offers to projects, found by trial runs.
+//! The sandboxes of this machine, found by trial runs: a manager for each tier that is used. Programs of agents and commands of a
+//! project share one sandbox.
 
-use domain::project::{EnforcementLevel, ProjectIsolation, SandboxChoice, SandboxTier, SpaceKey};
+use crate::{agent_sandbox, config::AppConfig};
+use domain::project::{EnforcementLevel, ProjectIsolation, ProjectSpace, SandboxChoice, SandboxTier, SpaceKey};
 use sandbox::{Enforcement, Isolation, IsolationTier, LocalDriver, SandboxDriver, SandboxSetting, choose};
 use std::{
     collections::HashMap,
     fmt,
-    path::Path,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 use tokio::sync::Mutex;
-use workbench::sandboxes::{SandboxUnavailable, Sandboxes, SandboxesFuture};
+use workbench::{
+    project_sandbox::{GuestPort, SandboxKey, SandboxLease, SandboxManager, SandboxManagerSettings},
+    sandboxes::{SandboxOpenError, SandboxUnavailable, Sandboxes, SandboxesFuture},
+};
 
 /// The operator may turn something on meanwhile.
 const REFUSAL_LIFETIME: Duration = Duration::from_secs(30);
 
-type TrialResult = Result<ProjectIsolation, SandboxUnavailable>;
+/// A sandbox that works here, or why none does.
+type TrialResult = Result<SandboxManager, String>;
 
 pub struct MachineSandboxes {
-    drivers: Vec<Arc<dyn SandboxDriver>>,
-    /// Held during a trial run, so that there is one at a time.
-    tried: Mutex<HashMap<SandboxChoice, (Instant, TrialResult)>>,
+    config: AppConfig,
+    /// Each with the user that commands run as, if it is not the server's.
+    drivers: Vec<(Arc<dyn SandboxDriver>, Option<u32>)>,
+    ports: OnceLock<Vec<GuestPort>>,
+    state: Mutex<MachineState>,
+}
+
+/// Locked during a trial run, so that there is one at a time.
+#[derive(Default)]
+struct MachineState {
+    tried: HashMap<SandboxChoice, (Instant, TrialResult)>,
+    /// One for each tier, however it was chosen.
+    managers: Vec<(IsolationTier, SandboxManager)>,
 }
 
 impl MachineSandboxes {
-    /// `helper` is our own binary, and `work` a folder for what the helper needs.
-    pub fn new(helper: &Path, work: &Path) -> Self {
+    pub fn new(config: &AppConfig) -> Self {
         let tiers = [IsolationTier::Native, IsolationTier::Landlock, IsolationTier::None];
-        let driver = |tier| Arc::new(LocalDriver::new(tier, helper, work.to_owned())) as Arc<dyn SandboxDriver>;
-        Self { drivers: tiers.map(driver).into(), tried: Mutex::default() }
+        let driver = |tier| {
+            let driver = LocalDriver::new(tier, &config.keeper, &config.store.data_dir);
+            let user = driver.host_user();
+            (Arc::new(driver) as Arc<dyn SandboxDriver>, user)
+        };
+        Self {
+            config: config.clone(),
+            drivers: tiers.map(driver).into(),
+            ports: OnceLock::new(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// What answers inside of sandboxes that have a network of their own. Called once, before the first sandbox opens.
+    pub async fn set_ports(&self, ports: Vec<GuestPort>) {
+        let ports = self.ports.get_or_init(|| ports);
+        for (tier, manager) in &self.state.lock().await.managers {
+            if has_own_network(*tier) {
+                manager.set_ports(ports.clone());
+            }
+        }
+    }
+
+    /// The sandboxes of this kind, if they work on this machine. The error says why not.
+    pub async fn manager(&self, choice: SandboxChoice) -> TrialResult {
+        let mut state = self.state.lock().await;
+        if let Some((at, result)) = state.tried.get(&choice)
+            && (result.is_ok() || at.elapsed() < REFUSAL_LIFETIME)
+        {
+            return result.clone();
+        }
+        let drivers: Vec<Arc<dyn SandboxDriver>> = self.drivers.iter().map(|(driver, _)| Arc::clone(driver)).collect();
+        let result = match choose(setting(choice), &drivers).await {
+            Ok(chosen) => Ok(self.manager_of(&mut state, chosen.driver, chosen.isolation)),
+            Err(refusal) => Err(refusal.to_string()),
+        };
+        state.tried.insert(choice, (Instant::now(), result.clone()));
+        result
+    }
+
+    fn manager_of(
+        &self,
+        state: &mut MachineState,
+        driver: Arc<dyn SandboxDriver>,
+        isolation: Isolation,
+    ) -> SandboxManager {
+        let tier = driver.tier();
+        if let Some((_, manager)) = state.managers.iter().find(|(known, _)| *known == tier) {
+            return manager.clone();
+        }
+        let data = &self.config.store.data_dir;
+        let settings = SandboxManagerSettings {
+            programs: agent_sandbox::programs(&self.config),
+            host_user: self.drivers.iter().find(|(known, _)| known.tier() == tier).and_then(|(_, user)| *user),
+            idle_timeout: self.config.sandbox.idle,
+            max_open: self.config.sandbox.max_open,
+            data: std::path::absolute(data).unwrap_or_else(|_| data.clone()),
+            ceilings: self.config.projects.ceilings,
+        };
+        let manager = SandboxManager::new(driver, isolation, settings);
+        if let Some(ports) = self.ports.get().filter(|_| has_own_network(tier)) {
+            manager.set_ports(ports.clone());
+        }
+        state.managers.push((tier, manager.clone()));
+        manager
+    }
+
+    async fn managers(&self) -> Vec<SandboxManager> {
+        self.state.lock().await.managers.iter().map(|(_, manager)| manager.clone()).collect()
     }
 }
 
 impl Sandboxes for MachineSandboxes {
-    fn isolation(&self, choice: SandboxChoice) -> SandboxesFuture<'_, TrialResult> {
+    fn isolation(&self, choice: SandboxChoice) -> SandboxesFuture<'_, Result<ProjectIsolation, SandboxUnavailable>> {
         Box::pin(async move {
-            let mut tried = self.tried.lock().await;
-            if let Some((at, result)) = tried.get(&choice)
-                && (result.is_ok() || at.elapsed() < REFUSAL_LIFETIME)
-            {
-                return result.clone();
-            }
-            let result = match choose(setting(choice), &self.drivers).await {
-                Ok(chosen) => Ok(report(chosen.isolation)),
-                Err(refusal) => {
-                    Err(SandboxUnavailable(format!("{refusal}; docs/sandbox.md says what a sandbox needs")))
-                }
-            };
-            tried.insert(choice, (Instant::now(), result.clone()));
-            result
+            let manager = self.manager(choice).await.map_err(unavailable)?;
+            Ok(report(manager.isolation().clone()))
         })
     }
 
-    fn stop(&self, _: SpaceKey) -> SandboxesFuture<'_, ()> {
-        Box::pin(async {})
+    fn open<'a>(&'a self, space: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>> {
+        Box::pin(async move {
+            let manager = self.manager(space.settings.sandbox).await.map_err(unavailable)?;
+            Ok(manager.open(&manager.spec(space)).await?)
+        })
+    }
+
+    fn stop(&self, space: SpaceKey) -> SandboxesFuture<'_, ()> {
+        Box::pin(async move {
+            for manager in self.managers().await {
+                manager.stop(&SandboxKey::from(space)).await;
+            }
+        })
+    }
+
+    fn close(&self) -> SandboxesFuture<'_, ()> {
+        Box::pin(async move {
+            for manager in self.managers().await {
+                manager.close().await;
+            }
+        })
     }
 }
 
@@ -61,6 +149,18 @@ impl fmt::Debug for MachineSandboxes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MachineSandboxes").finish_non_exhaustive()
     }
+}
+
+/// Without one, a port inside would be a port of this machine.
+fn has_own_network(tier: IsolationTier) -> bool {
+    match tier {
+        IsolationTier::Native | IsolationTier::Docker => true,
+        IsolationTier::Landlock | IsolationTier::None => false,
+    }
+}
+
+fn unavailable(refusal: String) -> SandboxUnavailable {
+    SandboxUnavailable(format!("{refusal}; docs/sandbox.md says what a sandbox needs"))
 }
 
 fn setting(choice: SandboxChoice) -> SandboxSetting {

@@ -35,8 +35,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use workbench::{
     process::{Launcher, Supervisor},
+    project_commands::ProjectCommands,
     project_files::ProjectStorage,
     project_sandbox::SandboxLauncher,
+    sandboxes::Sandboxes,
 };
 
 /// From the start of a request to the head of its response.
@@ -199,12 +201,13 @@ impl RunningServer {
         let sockets = sockets(listener, &encryption).await?;
         let host_tools_address = sockets.host_tools.as_ref().unwrap_or(&sockets.clients).local_addr()?;
         let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
-        let sandboxes = agent_sandbox::choose(config).await;
+        let machine = Arc::new(MachineSandboxes::new(config));
+        let sandboxes = agent_sandbox::choose(config, &machine).await;
         let launcher = RecordedLauncher { launcher: launcher(config, &supervisor, &sandboxes), store: store.clone() };
         let mcp = provider_setup::mcp_manager(config, launcher.clone())?;
         let launcher: Arc<dyn Launcher> = Arc::new(launcher);
         let providers = provider_setup::registry(config, &launcher, &mcp, host_tools_address, sandboxes.clone());
-        let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
+        let engine = Engine::new(store.clone(), providers, mcp, engine_config(config, &machine)?);
         create_first_agent(&store, &engine).await?;
         engine.sweep_uploads().await;
         let worker = config.server.role.executes_runs().then(|| Worker::new(engine.clone()));
@@ -219,7 +222,7 @@ impl RunningServer {
             examine,
             http_cancel.clone(),
         )?;
-        agent_sandbox::connect(&sandboxes, &app, config);
+        agent_sandbox::connect(&machine, &app, config).await;
         let mut http_server = JoinSet::new();
         http_server.spawn(server::serve(Arc::clone(&app), sockets));
         // Only now, when the database's lock shows that no other server uses the folder.
@@ -365,7 +368,8 @@ pub fn store_config(config: &AppConfig) -> anyhow::Result<store::StoreConfig> {
     })
 }
 
-fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
+fn engine_config(config: &AppConfig, machine: &Arc<MachineSandboxes>) -> anyhow::Result<engine::EngineConfig> {
+    let sandboxes: Arc<dyn Sandboxes> = Arc::<MachineSandboxes>::clone(machine);
     Ok(engine::EngineConfig {
         concurrency: config.runs.concurrency,
         concurrency_per_workspace: config.runs.concurrency_per_workspace,
@@ -385,7 +389,8 @@ fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
         projects: engine::ProjectServices {
             per_workspace: config.limits.projects,
             storage: Arc::new(ProjectStorage::new(config.projects.ceilings, config.projects.free_bytes)),
-            sandboxes: Arc::new(MachineSandboxes::new(&config.keeper, &config.store.data_dir)),
+            commands: ProjectCommands::new(Arc::clone(&sandboxes), config.limits.commands),
+            sandboxes,
         },
     })
 }

@@ -107,6 +107,8 @@ words! {
         Approval = "approval",
         BrowserSession = "browser_session",
         Budget = "budget",
+        /// A command in the sandbox of a project.
+        Command = "command",
         File = "file",
         McpFile = "mcp_file",
         McpServer = "mcp_server",

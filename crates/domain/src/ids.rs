@@ -65,6 +65,10 @@ id!(
 );
 id!(UploadId);
 id!(ProjectId);
+id!(
+    /// A command in the sandbox of a project.
+    CommandId
+);
 id!(SkillId);
 id!(
     /// An entry in a skill's training history.

@@ -22,6 +22,7 @@ pub mod permission;
 pub mod position;
 pub mod prices;
 pub mod project;
+pub mod project_command;
 pub mod room;
 pub mod run;
 pub mod run_tree;

@@ -36,6 +36,16 @@ pub struct ProjectSettings {
     pub limits: ProjectLimits,
 }
 
+impl ProjectSettings {
+    /// Whether a sandbox that was opened with the other settings does not do for these. What is stored through the API is
+    /// limited without it.
+    pub fn needs_new_sandbox(&self, other: &Self) -> bool {
+        let inside = |limits: &ProjectLimits| (limits.memory_bytes, limits.processes);
+        (self.sandbox, &self.network) != (other.sandbox, &other.network)
+            || inside(&self.limits) != inside(&other.limits)
+    }
+}
+
 /// Which sandbox a project uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -146,7 +156,7 @@ impl fmt::Display for AllowedHost {
 }
 
 /// Limits of one project. The server's are the ceiling; unset limits are the server's. `disk_bytes` and `files` hold for what
-/// people store through the API. `memory_bytes` and `processes` are checked and stored; no sandbox uses them yet.
+/// people store through the API, `memory_bytes` and `processes` for everything that runs in the project's sandbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProjectLimits {

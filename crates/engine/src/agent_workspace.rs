@@ -7,7 +7,6 @@ use crate::{
     run::RoomView,
     skills::{AgentWithSkills, SkillPurpose, SkillServers},
 };
-use domain::project::{ProjectSpace, SpaceKey};
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId},
@@ -16,9 +15,9 @@ use domain::{
     run::RunError,
 };
 use providers::{AgentSandboxes, AgentWorkspace};
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, sync::Arc};
 use store::StoreError;
-use workbench::project_sandbox::{SandboxKey, SandboxManager, SandboxSpec};
+use workbench::project_sandbox::{SandboxManager, SandboxSpec};
 
 impl Engine {
     /// Checks that the MCP servers that an agent names exist.
@@ -63,12 +62,10 @@ impl Engine {
                     (folders.agent_home(named.id), None)
                 }
                 Some(sandboxes) => {
-                    let key = sandbox_key(space.key);
-                    let home = folders.sandbox_home(&key);
-                    folders.create_space(&space).and_then(|()| Folders::create_private(&home)).map_err(failed)?;
-                    let is_own = space.folder.starts_with(&folders.data);
-                    let sandbox = sandbox_spec(&sandboxes, key, &space, home.clone(), is_own);
-                    (home.join(named.id.to_string()), Some(Arc::new(sandbox)))
+                    let sandbox = sandboxes.spec(&space);
+                    let created = folders.create_space(&space).and_then(|()| Folders::create_private(&sandbox.home));
+                    created.map_err(failed)?;
+                    (sandbox.home.join(named.id.to_string()), Some(Arc::new(sandbox)))
                 }
             };
             Ok(AgentWorkspace {
@@ -194,27 +191,6 @@ impl Engine {
         let engine = self.clone();
         tokio::task::spawn_blocking(move || work(&engine)).await.map_err(|error| error.to_string())
     }
-}
-
-/// The sandbox of a project, or of a room without one.
-pub(crate) fn sandbox_key(space: SpaceKey) -> SandboxKey {
-    match space {
-        SpaceKey::Project(project) => SandboxKey::new("project", project),
-        SpaceKey::Room(room) => SandboxKey::new("room", room),
-    }
-}
-
-fn sandbox_spec(
-    sandboxes: &SandboxManager,
-    key: SandboxKey,
-    space: &ProjectSpace,
-    home: PathBuf,
-    owns_workspace: bool,
-) -> SandboxSpec {
-    let mut spec = sandboxes.spec(key, space.folder.clone(), home);
-    spec.owns_workspace = owns_workspace;
-    spec.allowed_hosts = space.settings.network.allow.iter().map(ToString::to_string).collect();
-    spec
 }
 
 pub(crate) fn list_names(names: &[String]) -> String {

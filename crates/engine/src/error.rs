@@ -46,6 +46,9 @@ pub enum EngineError {
     ProjectFull(String),
     #[error("the workspace sends or receives {limit} times already; try again when a transfer has ended")]
     TooManyTransfers { limit: usize },
+    /// Too many commands of the workspace have processes; the text tells what to do.
+    #[error("{0}")]
+    TooManyCommands(String),
     /// There is nothing at a path of a project.
     #[error("{0}")]
     NoSuchFile(String),

@@ -10,7 +10,6 @@ use std::{
     os::unix::fs::DirBuilderExt as _,
     path::{Component, Path, PathBuf},
 };
-use workbench::project_sandbox::SandboxKey;
 
 /// Other users of the machine may not read the folders.
 const FOLDER_MODE: u32 = 0o700;
@@ -41,15 +40,6 @@ impl Folders {
     /// The home folder of an agent's program, for its own state.
     pub fn agent_home(&self, agent: AgentId) -> PathBuf {
         self.data.join("agents").join(agent.to_string())
-    }
-
-    /// The home folder of the programs in the sandbox of a room: each agent has a folder in it.
-    pub(crate) fn sandbox_home(&self, key: &SandboxKey) -> PathBuf {
-        self.sandbox_homes().join(key.as_str())
-    }
-
-    pub(crate) fn sandbox_homes(&self) -> PathBuf {
-        self.data.join("homes")
     }
 
     /// The folder of uploaded files, each named by its id.

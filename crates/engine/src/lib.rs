@@ -47,7 +47,7 @@ pub use workspace_trust::TrustState;
 
 use commands::InspectionCache;
 use domain::{limits::Limits, mcp::McpFileServers};
-use providers::{AgentSandboxes, ProviderRegistry, host_tools::HostTools};
+use providers::{ProviderRegistry, host_tools::HostTools};
 use run::ActiveRuns;
 use shares::{McpTestSlots, StoredBytesCache};
 use spaces::RoomsWithoutProject;
@@ -162,9 +162,7 @@ impl Engine {
             tracing::warn!("some providers did not close in time and were dropped");
         }
         // Last: the programs of the providers are in them.
-        if let AgentSandboxes::Inside(sandboxes) = self.providers().sandboxes() {
-            sandboxes.close().await;
-        }
+        self.config().projects.sandboxes.close().await;
     }
 
     /// What endpoints read.

@@ -14,6 +14,7 @@ use std::{
 };
 use store::StoreError;
 use workbench::{
+    project_commands::ProjectCommands,
     project_files::ProjectStorage,
     sandboxes::{NoSandboxes, Sandboxes},
 };
@@ -26,13 +27,16 @@ pub struct ProjectServices {
     /// Opens the folders of projects within their limits.
     pub storage: Arc<ProjectStorage>,
     pub sandboxes: Arc<dyn Sandboxes>,
+    /// The commands in them.
+    pub commands: ProjectCommands,
 }
 
 impl ProjectServices {
     /// For a server that runs no commands.
     pub fn without_sandboxes() -> Self {
         let storage = Arc::new(ProjectStorage::new(ProjectCeilings::default(), 0));
-        Self { per_workspace: 100, storage, sandboxes: Arc::new(NoSandboxes) }
+        let sandboxes: Arc<dyn Sandboxes> = Arc::new(NoSandboxes);
+        Self { per_workspace: 100, storage, commands: ProjectCommands::new(Arc::clone(&sandboxes), 0), sandboxes }
     }
 }
 

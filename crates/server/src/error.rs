@@ -185,7 +185,7 @@ impl From<engine::EngineError> for Problem {
             E::QueueFull { .. } => Self::new(Code::QueueFull, error.to_string()),
             E::TooManyRooms { .. } => Self::new(Code::TooManyRooms, error.to_string()),
             E::StorageFull { .. } | E::ProjectFull(_) => Self::new(Code::StorageFull, error.to_string()),
-            E::TooManyTransfers { .. } => Self::new(Code::TooManyRequests, error.to_string()),
+            E::TooManyTransfers { .. } | E::TooManyCommands(_) => Self::new(Code::TooManyRequests, error.to_string()),
             E::NoSuchFile(detail) => Self::new(Code::NotFound, detail),
             E::BudgetExceeded(ref status) => Self::new(Code::BudgetExceeded, error.to_string())
                 .with("budget", status.budget.id.to_string())

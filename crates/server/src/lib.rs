@@ -232,7 +232,7 @@ pub fn router(app: &App) -> (axum::Router, Vec<RouteInfo>) {
 
 /// The routes for the programs of this server's own agents.
 fn host_tools_router(app: &App) -> axum::Router {
-    http::mcp::add_worker_routes(RouterBuilder::new(app)).into_router().0
+    http::mcp::add_worker_routes(RouterBuilder::new(app)).into_undescribed()
 }
 
 /// The sockets of a server.

@@ -123,19 +123,25 @@ impl RouterBuilder {
         handlers.layer(from_fn_with_state((Arc::clone(&self.app), gate), guard))
     }
 
-    pub fn into_router(self) -> (Router, Vec<RouteInfo>) {
-        let Self { app, router, routes: list, descriptions } = self;
-        app.openapi.get_or_init(|| ApiDescription::new(descriptions, list.clone()));
+    /// The router, whose routes are described at `/openapi.json`, and the list of them.
+    pub fn into_router(mut self) -> (Router, Vec<RouteInfo>) {
+        let (descriptions, list) = (std::mem::take(&mut self.descriptions), self.routes.clone());
+        self.app.openapi.get_or_init(|| ApiDescription::new(descriptions, list.clone()));
+        (self.into_undescribed(), list)
+    }
+
+    /// A router beside the one of clients. `/openapi.json` knows nothing of its routes.
+    pub fn into_undescribed(self) -> Router {
+        let Self { app, router, .. } = self;
         let gate = RouteGuard { policy: Policy::Public, max_body_bytes: app.config.max_body_bytes, is_counted: true };
         let anyone = || from_fn_with_state((Arc::clone(&app), gate), guard);
-        let router = router
+        router
             .fallback(not_found.layer(anyone()))
             .method_not_allowed_fallback(method_not_allowed.layer(anyone()))
             .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
             .layer(from_fn_with_state(Arc::clone(&app), origin::check))
             .layer(from_fn_with_state(Arc::clone(&app), observe))
-            .with_state(app);
-        (router, list)
+            .with_state(app)
     }
 }
 

@@ -8,6 +8,7 @@ pub mod files;
 pub mod mcp;
 pub mod outside;
 pub mod process;
+pub mod project_commands;
 pub mod project_files;
 pub mod project_sandbox;
 pub mod sandboxes;

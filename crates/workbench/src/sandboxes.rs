@@ -1,6 +1,7 @@
 //! The sandboxes of projects, as the engine and the host tools see them.
 
-use domain::project::{ProjectIsolation, SandboxChoice, SpaceKey};
+use crate::project_sandbox::{SandboxLease, SandboxManagerError};
+use domain::project::{ProjectIsolation, ProjectSpace, SandboxChoice, SpaceKey};
 use std::{fmt, future::Future, pin::Pin};
 
 pub type SandboxesFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -9,8 +10,14 @@ pub trait Sandboxes: fmt::Debug + Send + Sync {
     /// Returns what a sandbox of this kind enforces on this machine, by a trial run that is remembered for a while.
     fn isolation(&self, choice: SandboxChoice) -> SandboxesFuture<'_, Result<ProjectIsolation, SandboxUnavailable>>;
 
+    /// Returns the running sandbox of a space, and starts it first if it does not run. The folder of the space must exist.
+    fn open<'a>(&'a self, space: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>>;
+
     /// Stops the sandbox of a space and everything in it, if it runs.
     fn stop(&self, space: SpaceKey) -> SandboxesFuture<'_, ()>;
+
+    /// Stops all sandboxes, with the server. None is opened from now on.
+    fn close(&self) -> SandboxesFuture<'_, ()>;
 }
 
 /// No sandbox of the wanted kind works here. The text says why, and what to do.
@@ -18,16 +25,36 @@ pub trait Sandboxes: fmt::Debug + Send + Sync {
 #[error("{0}")]
 pub struct SandboxUnavailable(pub String);
 
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxOpenError {
+    #[error(transparent)]
+    Unavailable(#[from] SandboxUnavailable),
+    #[error(transparent)]
+    Manager(#[from] SandboxManagerError),
+}
+
 /// For a server that runs nothing, and for tests.
 #[derive(Clone, Copy, Debug)]
 pub struct NoSandboxes;
 
+fn none() -> SandboxUnavailable {
+    SandboxUnavailable("this server has no sandboxes".to_owned())
+}
+
 impl Sandboxes for NoSandboxes {
     fn isolation(&self, _: SandboxChoice) -> SandboxesFuture<'_, Result<ProjectIsolation, SandboxUnavailable>> {
-        Box::pin(async { Err(SandboxUnavailable("this server has no sandboxes".to_owned())) })
+        Box::pin(async { Err(none()) })
+    }
+
+    fn open<'a>(&'a self, _: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>> {
+        Box::pin(async { Err(none().into()) })
     }
 
     fn stop(&self, _: SpaceKey) -> SandboxesFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn close(&self) -> SandboxesFuture<'_, ()> {
         Box::pin(async {})
     }
 }

@@ -187,6 +187,7 @@ pub struct SharesSection {
     pub socket_message_burst: NonZeroU32,
     pub workspace: engine::WorkspaceLimits,
     pub projects: usize,
+    pub commands: usize,
 }
 
 /// `[projects]`: what one project may take.
@@ -334,6 +335,7 @@ impl AppConfig {
                     stored_bytes: from.integer("limits.stored_bytes_per_workspace", 1 << 20..=1_000_000_000_000_000)?,
                 },
                 projects: from.integer("limits.projects_per_workspace", 1..=100_000)?,
+                commands: from.integer("limits.commands_per_workspace", 1..=10_000)?,
             },
             projects: ProjectsSection {
                 ceilings: domain::project::ProjectCeilings {

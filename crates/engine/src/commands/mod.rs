@@ -22,6 +22,7 @@ mod mcp_views;
 mod memories;
 mod post;
 mod post_plan;
+mod project_commands;
 mod project_files;
 mod projects;
 mod rooms;
@@ -57,6 +58,7 @@ pub use mcp_views::{
     McpServerView, McpStateView, McpStatusView, McpTestView, McpToolView,
 };
 pub use post::{NewPost, PostResult, RunRef};
+pub use project_commands::{CommandSummary, CommandUpdate, CommandView, FollowedCommand, NewCommand};
 pub use project_files::{
     IncomingFiles, OpenedProjectFile, ProjectEntryKind, ProjectEntryView, ProjectFolderView, StoredFile,
 };

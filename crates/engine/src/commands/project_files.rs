@@ -227,7 +227,7 @@ impl Engine {
         self.announce_files(actor, id, changes).await
     }
 
-    async fn file_space(
+    pub(super) async fn file_space(
         &self,
         actor: &Actor,
         permission: Permission,
@@ -243,7 +243,7 @@ impl Engine {
         transfer.ok_or(EngineError::TooManyTransfers { limit: MAX_TRANSFERS })
     }
 
-    async fn open_files(&self, space: &ProjectSpace) -> Result<ProjectFiles, EngineError> {
+    pub(super) async fn open_files(&self, space: &ProjectSpace) -> Result<ProjectFiles, EngineError> {
         let (space, storage) = (space.clone(), Arc::clone(&self.config().projects.storage));
         let folders = self.config().folders.clone();
         let opened = tokio::task::spawn_blocking(move || {

@@ -82,7 +82,7 @@ impl Engine {
         Ok(Project { id: ProjectId::generate(), name, folder, settings, created_at: now, updated_at: now })
     }
 
-    /// Changed settings hold from the next start of the sandbox, which is stopped now.
+    /// Changed settings of the sandbox hold from its next start, so it is stopped now, with everything that runs in it.
     pub async fn update_project(
         &self,
         actor: &Actor,
@@ -104,7 +104,7 @@ impl Engine {
             self.check_sandbox(settings.sandbox).await?;
         }
         self.store().update_project(actor, id, &name.unwrap_or(current.name), &settings, attempt).await?;
-        if settings != current.settings {
+        if settings.needs_new_sandbox(&current.settings) {
             self.config().projects.sandboxes.stop(SpaceKey::Project(id)).await;
         }
         Ok(())
@@ -127,7 +127,9 @@ impl Engine {
             }
         }
         self.store().delete_project(actor, id, purge, attempt).await?;
-        self.config().projects.sandboxes.stop(SpaceKey::Project(id)).await;
+        let services = &self.config().projects;
+        services.sandboxes.stop(SpaceKey::Project(id)).await;
+        services.commands.forget(SpaceKey::Project(id));
         Ok(())
     }
 

@@ -1,21 +1,21 @@
 //! Removes what an erased room, agent or project has on disk: its folder, its uploads, and the files in which agents' programs keep
 //! their conversations. Links are removed and not followed (invariant 18).
 
-use crate::{Engine, Folders, agent_workspace::sandbox_key};
+use crate::{Engine, Folders};
 use domain::{
     hex,
     ids::{ProjectId, RoomId},
     owner::Owner,
     project::SpaceKey,
 };
-use providers::AgentSandboxes;
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 use store::{ErasedFiles, ErasedObject, StoreError};
-use workbench::files::{EntryKind, Root, RootError};
+use workbench::{
+    files::{EntryKind, Root, RootError},
+    project_sandbox::{HOMES, SandboxKey},
+};
 
-/// The folder with the home folders of sandboxes.
-const HOMES: &str = "homes";
 /// Programs name their conversations by an id; a shorter one might be part of another name.
 const MIN_SESSION_ID: usize = 16;
 /// How deep, and among how many entries of a folder, a program's conversations are searched.
@@ -51,8 +51,8 @@ impl Engine {
             ErasedObject::Project(project) => Some(SpaceKey::Project(project)),
             ErasedObject::Agent(_) => None,
         };
-        if let (Some(space), AgentSandboxes::Inside(sandboxes)) = (space, self.providers().sandboxes()) {
-            sandboxes.stop(&sandbox_key(space)).await;
+        if let Some(space) = space {
+            self.config().projects.sandboxes.stop(space).await;
         }
         let removed = tokio::task::spawn_blocking(move || remove(&folders, object, &files)).await;
         match removed {
@@ -84,12 +84,12 @@ fn remove(folders: &Folders, object: ErasedObject, files: &ErasedFiles) -> Resul
         }
         // An existing folder of the machine is not the server's: it stays.
         ErasedObject::Project(project) => {
-            remove_if_there(&data, &Path::new(HOMES).join(sandbox_key(SpaceKey::Project(project)).as_str()))?;
+            remove_if_there(&data, &home_of(SpaceKey::Project(project)))?;
             remove_if_there(&data, &Path::new("projects").join(project.to_string()))
         }
         ErasedObject::Room(room) => {
             remove_if_there(&data, &Path::new("rooms").join(room.to_string()))?;
-            remove_if_there(&data, &Path::new(HOMES).join(sandbox_key(SpaceKey::Room(room)).as_str()))?;
+            remove_if_there(&data, &home_of(SpaceKey::Room(room)))?;
             for upload in &files.uploads {
                 remove_if_there(&data, &Path::new("uploads").join(upload.to_string()))?;
             }
@@ -138,6 +138,11 @@ fn remove_named(home: &Root, names: &[String]) -> Result<(), RootError> {
         }
     }
     Ok(())
+}
+
+/// The home folder of the programs in a sandbox.
+fn home_of(space: SpaceKey) -> PathBuf {
+    Path::new(HOMES).join(SandboxKey::from(space).as_str())
 }
 
 fn remove_if_there(root: &Root, path: &Path) -> Result<(), RootError> {

@@ -2,11 +2,13 @@
 //! `websocket` and `page`. All of them send the same JSON for the same seq, because they share its bytes.
 //!
 //! `room_reader` waits for the next update of a single room; `dialect` translates the events of a run;
+//! `command_stream` sends the output of a command;
 //! `client_socket` is a WebSocket connection; `room_list_feed` tells a WebSocket about changes of all rooms, `agent_feed` about what agents say; `socket_protocol` has
 //! the WebSocket's messages.
 
 mod agent_feed;
 pub mod client_socket;
+pub mod command_stream;
 pub mod dialect;
 pub mod page;
 mod room_list_feed;

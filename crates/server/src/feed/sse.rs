@@ -28,7 +28,10 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// Sent first: when to reconnect after the connection is lost. It also makes the client see the open stream at once.
-const RETRY_HINT: &str = "retry: 1000\n\n";
+pub(super) const RETRY_HINT: &str = "retry: 1000\n\n";
+
+/// Sent last when the server stops.
+pub(super) const STOPPING: &[u8] = b": the server is stopping\nretry: 1000\n\n";
 
 /// The `data` of a frame `heartbeat` or `reset` in a stream of events.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -125,16 +128,21 @@ impl SseState {
             }
             RoomUpdate::Stopping => {
                 self.ended = true;
-                Bytes::from_static(b": the server is stopping\nretry: 1000\n\n")
+                Bytes::from_static(STOPPING)
             }
             RoomUpdate::Failed(problem) => {
                 self.ended = true;
-                problem.log("sse");
-                let problem = StreamProblem { code: problem.code(), message: problem.detail() };
-                format!("event: problem\ndata: {}\n\n", serde_json::to_string(&problem).unwrap_or_default()).into()
+                error_event(&problem)
             }
         })
     }
+}
+
+/// The last event of a stream that cannot go on.
+pub(super) fn error_event(problem: &Problem) -> Bytes {
+    problem.log("sse");
+    let problem = StreamProblem { code: problem.code(), message: problem.detail() };
+    format!("event: problem\ndata: {}\n\n", serde_json::to_string(&problem).unwrap_or_default()).into()
 }
 
 /// Joins all ready frames, for one socket write instead of many.

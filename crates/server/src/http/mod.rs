@@ -21,6 +21,7 @@ pub mod memories;
 pub mod merge_patch;
 pub mod messages;
 pub mod named_page;
+pub mod project_commands;
 pub mod project_files;
 pub mod projects;
 pub mod providers;
@@ -108,6 +109,11 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Post), routes!(projects::create))
         .add(Needs(Read), routes!(projects::show))
         .add(Needs(Post), routes!(projects::change, projects::delete))
+        .add(Needs(Read), routes!(project_commands::list))
+        .add(Needs(Post), routes!(project_commands::start))
+        .add(Needs(Read), routes!(project_commands::show))
+        .add(Needs(Post), routes!(project_commands::stop))
+        .add(Needs(Read), routes!(project_commands::stream))
         .add(Needs(Read), routes!(project_files::list))
         .add_guarded(for_project_files, routes!(project_files::upload, project_files::delete))
         .add(Needs(Read), routes!(project_files::read))

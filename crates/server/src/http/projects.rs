@@ -130,8 +130,8 @@ pub struct ProjectChange {
 
 /// Update a project
 ///
-/// Fields in the body are replaced, all others stay. A changed `network` holds for programs that are started afterwards, changed
-/// `disk_bytes` and `files` for the next file.
+/// Fields in the body are replaced, all others stay. A changed `sandbox`, `network`, `memory_bytes` or `processes` stops the sandbox of
+/// the project, with everything that runs in it; the next use starts it again. Changed `disk_bytes` and `files` hold for the next file.
 #[utoipa::path(patch, path = "/api/projects/{id}", tag = "projects", params(("id" = ProjectId, Path)),
                request_body = ProjectChange, responses((status = 200, body = ProjectView)))]
 pub async fn change(

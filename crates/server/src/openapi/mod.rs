@@ -46,7 +46,7 @@ const ABOUT: &str = "Greenroom runs AI agents in rooms. Every event is stored be
                      stable `code`. Most writes accept an `Idempotency-Key`, which makes them safe to retry.";
 
 /// The groups of operations.
-const TAGS: [(&str, &str); 20] = [
+const TAGS: [(&str, &str); 21] = [
     ("agents", "Configured personas whose answers come from a provider"),
     ("aliases", "Paths of other agent servers, for programs that were written for them"),
     ("audit", "Who did what in the workspace"),
@@ -55,6 +55,7 @@ const TAGS: [(&str, &str); 20] = [
     ("mcp-servers", "The MCP servers that agents use"),
     ("memories", "The notes that agents keep across rooms"),
     ("messages", "Post messages and read the conversation"),
+    ("project-commands", "Commands in the sandbox of a project: run, follow, stop"),
     ("project-files", "The files of a project: list, upload, read, write, move, delete"),
     ("projects", "Folders in which agents work, each with its sandbox"),
     ("providers", "What makes agents answer, and whether it is installed"),
@@ -70,7 +71,7 @@ const TAGS: [(&str, &str); 20] = [
 ];
 
 /// Writes that repeat without harm, or must not repeat by themselves: they take no key (docs/api.md, "Retry safely").
-const WITHOUT_KEY: [(Method, &str); 29] = [
+const WITHOUT_KEY: &[(Method, &str)] = &[
     (Method::POST, "/api/agent-runs/{id}/stop"),
     // Repeating an import changes nothing.
     (Method::POST, "/api/agents/files"),
@@ -80,6 +81,9 @@ const WITHOUT_KEY: [(Method, &str); 29] = [
     (Method::POST, "/api/mcp-servers/{name}/test"),
     (Method::DELETE, "/api/mcp-variables/{name}"),
     (Method::PUT, "/api/mcp-variables/{name}"),
+    // A command is a process, and is not stored.
+    (Method::POST, "/api/projects/{id}/commands"),
+    (Method::DELETE, "/api/projects/{id}/commands/{command}"),
     // A result is stored with its change, and a change of these is on the disk.
     (Method::DELETE, "/api/projects/{id}/files"),
     (Method::POST, "/api/projects/{id}/files"),

@@ -7,7 +7,9 @@ use axum::{
 };
 use domain::{
     actor::Credential,
-    ids::{AgentId, ApprovalId, BudgetId, MemoryId, ProjectId, ProposalId, RoomId, RunId, TokenId, UploadId},
+    ids::{
+        AgentId, ApprovalId, BudgetId, CommandId, MemoryId, ProjectId, ProposalId, RoomId, RunId, TokenId, UploadId,
+    },
     name::Name,
     permission::{Permission, Role},
     project::{Project, ProjectSettings},
@@ -87,6 +89,7 @@ impl Objects {
             .replace("{agent}", &self.agent)
             .replace("{stream}", &self.run)
             .replace("{approval}", &ApprovalId::generate().to_string())
+            .replace("{command}", &CommandId::generate().to_string())
             .replace("{memory_id}", &self.memory)
             .replace("{version}", "1")
             .replace("{path}", "notes.md");
@@ -253,6 +256,7 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
         ("POST", "/api/projects/{id}/files") => {
             json!("--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"more.md\"\r\n\r\nx\r\n--x--\r\n")
         }
+        ("POST", "/api/projects/{id}/commands") => json!({"command": "true"}),
         ("POST", "/api/projects/{id}/files/move") => json!({"from": "notes.md", "to": unique}),
         ("POST", "/api/rooms/{id}/tape/insert") => json!({"agent_id": objects.agent}),
         ("POST", "/api/rooms/{id}/tape/reorder") => json!({"cells": []}),
@@ -317,8 +321,9 @@ async fn check_every_route(database: TestDatabase) {
             let answer = ask(&own).await;
             assert!(!matches!(answer.status, 401 | 403 | 500..), "{about}: {} {}", answer.status, answer.problem);
             if route.path.contains('{') {
-                // There is no approval to answer, and no run has started.
-                let is_empty = route.path.contains("{approval}") || route.path.ends_with("/context");
+                // There is no approval to answer and no command, and no run has started.
+                let is_empty = ["{approval}", "{command}"].iter().any(|part| route.path.contains(part))
+                    || route.path.ends_with("/context");
                 assert!(answer.status != 404 || is_empty, "{about}: {}", answer.problem);
                 let (hidden, missing) = (ask(&foreign).await, ask(&unknown).await);
                 assert_eq!((hidden.status, missing.status), (404, 404), "{about}: {}", hidden.problem);

@@ -1,11 +1,14 @@
 //! Opens sandboxes, keeps each while it is used, and stops it when it is idle, when others need its place, or with the
 //! server.
 
-use super::{GuestPort, SandboxKey, SandboxLease, SandboxSpec, guest_ports, handover};
-use sandbox::{BindMount, Isolation, ProjectSandbox, SandboxDriver, SandboxError, SandboxPolicy};
+use super::{GuestPort, HOMES, SandboxKey, SandboxLease, SandboxSpec, guest_ports, handover};
+use domain::project::{ProjectCeilings, ProjectSpace};
+use sandbox::{BindMount, Isolation, ProjectSandbox, SandboxDriver, SandboxError, SandboxLimits, SandboxPolicy};
 use std::{
     collections::HashMap,
+    fs::DirBuilder,
     io,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
@@ -51,6 +54,11 @@ pub struct SandboxManagerSettings {
     pub idle_timeout: Duration,
     /// How many may be open.
     pub max_open: usize,
+    /// The data folder, as an absolute path: home folders are in it, and what is in it may be given to the user of the
+    /// sandboxes.
+    pub data: PathBuf,
+    /// The server's limits of one project.
+    pub ceilings: ProjectCeilings,
 }
 
 /// All sandboxes of a server. Cheap to clone. Close it before the runtime ends.
@@ -160,9 +168,24 @@ impl SandboxManager {
         }
     }
 
-    /// A sandbox of this server for these folders.
-    pub fn spec(&self, key: SandboxKey, workspace: PathBuf, home: PathBuf) -> SandboxSpec {
-        SandboxSpec { host_user: self.0.settings.host_user, ..SandboxSpec::new(key, workspace, home) }
+    /// The sandbox of a space, as this server opens it: the same for agents' programs and for commands.
+    pub fn spec(&self, space: &ProjectSpace) -> SandboxSpec {
+        let SandboxManagerSettings { data, ceilings, host_user, .. } = &self.0.settings;
+        let key = SandboxKey::from(space.key);
+        let home = data.join(HOMES).join(key.as_str());
+        let (limits, usual) = (ceilings.with(&space.settings.limits), SandboxLimits::default());
+        SandboxSpec {
+            owns_workspace: space.folder.starts_with(data),
+            limits: SandboxLimits {
+                process_memory_bytes: usual.process_memory_bytes.min(limits.memory_bytes),
+                total_memory_bytes: limits.memory_bytes,
+                processes: limits.processes,
+                ..usual
+            },
+            host_user: *host_user,
+            allowed_hosts: space.settings.network.allow.iter().map(ToString::to_string).collect(),
+            ..SandboxSpec::new(key, &space.folder, home)
+        }
     }
 
     /// Returns the sandbox with this key, and opens it first if it is not open. One that was opened with other settings is
@@ -214,6 +237,7 @@ impl SandboxManager {
 
     async fn open_new(&self, spec: &SandboxSpec) -> Result<OpenedSandbox, SandboxManagerError> {
         let place = self.place().await?;
+        self.create_home(&spec.home).await?;
         if spec.owns_workspace {
             self.hand_over(&[&spec.workspace]).await?;
         }
@@ -258,6 +282,14 @@ impl SandboxManager {
                 .map_err(|source| SandboxManagerError::Folder { folder: folder.to_path_buf(), source })?;
         }
         Ok(())
+    }
+
+    async fn create_home(&self, home: &Path) -> Result<(), SandboxManagerError> {
+        let path = home.to_path_buf();
+        let create = move || DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let done = tokio::task::spawn_blocking(create).await;
+        done.unwrap_or_else(|error| Err(io::Error::other(error)))
+            .map_err(|source| SandboxManagerError::Folder { folder: home.to_path_buf(), source })
     }
 
     /// The keys of the open sandboxes.

@@ -29,4 +29,4 @@ pub use launcher::SandboxLauncher;
 pub use lease::SandboxLease;
 pub use manager::{SandboxManager, SandboxManagerError, SandboxManagerSettings};
 pub use programs::{GUEST_PROGRAMS, MountedProgram};
-pub use spec::{SandboxKey, SandboxSpec};
+pub use spec::{HOMES, SandboxKey, SandboxSpec};

@@ -1,11 +1,15 @@
 //! What a sandbox is for and what it gets, as plain data.
 
 use super::handover;
+use domain::project::SpaceKey;
 use sandbox::{GUEST_HOME, GUEST_WORKSPACE, SandboxLimits};
 use std::{
     fmt, io,
     path::{Path, PathBuf},
 };
+
+/// The folder of the data folder in which the home folders of sandboxes are, each named by the key of its sandbox.
+pub const HOMES: &str = "homes";
 
 /// Names a sandbox: those who use the same key share one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +26,16 @@ impl SandboxKey {
     }
 }
 
+/// A project, or a room without one, has one sandbox.
+impl From<SpaceKey> for SandboxKey {
+    fn from(space: SpaceKey) -> Self {
+        match space {
+            SpaceKey::Project(project) => Self::new("project", project),
+            SpaceKey::Room(room) => Self::new("room", room),
+        }
+    }
+}
+
 impl fmt::Display for SandboxKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -34,7 +48,7 @@ impl fmt::Debug for SandboxKey {
     }
 }
 
-/// A sandbox as its users want it. The folders must exist when it is opened.
+/// A sandbox as its users want it. The project's folder must exist when it is opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SandboxSpec {
     pub key: SandboxKey,

@@ -1,6 +1,7 @@
 //! The manager with a driver that only counts. The real driver is tested in `crates/app/tests/it/sandboxed`.
 
 use super::{SandboxKey, SandboxManager, SandboxManagerError, SandboxManagerSettings, SandboxSpec};
+use domain::project::ProjectCeilings;
 use sandbox::{
     CommandIo, CommandSpec, CommandUsage, Enforcement, Isolation, IsolationTier, ProjectSandbox, SandboxCommand,
     SandboxDriver, SandboxError, SandboxFuture, SandboxPolicy,
@@ -106,12 +107,19 @@ impl ProjectSandbox for CountedSandbox {
 fn manager(max_open: usize, idle_timeout: Duration) -> (SandboxManager, Arc<Counts>) {
     let counts = Arc::<Counts>::default();
     let driver = CountingDriver { counts: Arc::clone(&counts) };
-    let settings = SandboxManagerSettings { programs: Vec::new(), host_user: None, idle_timeout, max_open };
+    let settings = SandboxManagerSettings {
+        programs: Vec::new(),
+        host_user: None,
+        idle_timeout,
+        max_open,
+        data: std::env::temp_dir(),
+        ceilings: ProjectCeilings::default(),
+    };
     (SandboxManager::new(Arc::new(driver), isolation(), settings), counts)
 }
 
 fn spec(name: &str) -> SandboxSpec {
-    SandboxSpec::new(SandboxKey::new("room", name), Path::new("/w").join(name), "/h")
+    SandboxSpec::new(SandboxKey::new("room", name), Path::new("/w").join(name), std::env::temp_dir())
 }
 
 const LONG: Duration = Duration::from_secs(3600);

@@ -74,6 +74,7 @@ mod mcp_variables;
 mod mentions;
 mod openapi;
 mod paused;
+mod project_commands;
 mod project_files;
 mod projects;
 mod providers;

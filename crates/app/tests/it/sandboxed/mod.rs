@@ -1,5 +1,6 @@
 //! Programs in the sandboxes of the manager, started by the launcher, with the real driver. The helper is the binary itself.
 
+use domain::project::ProjectCeilings;
 use sandbox::{IsolationTier, LocalDriver, SandboxDriver};
 use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -35,6 +36,8 @@ impl Fixture {
             host_user: driver.host_user(),
             idle_timeout: DEADLINE,
             max_open: 4,
+            data: folder.path().to_owned(),
+            ceilings: ProjectCeilings::default(),
         };
         let sandboxes = SandboxManager::new(Arc::new(driver) as Arc<dyn SandboxDriver>, isolation, settings);
         let supervisor = Supervisor::new(binary);
