@@ -6,7 +6,7 @@ use crate::config::{
 };
 use anyhow::Context as _;
 use domain::{mcp::McpFileServers, prices::PriceSource};
-use engine::McpVariables;
+use engine::{McpVariables, ProjectServices};
 use providers::{
     AgentSandboxes, Provider, ProviderRegistry,
     acp::{self, AcpProvider, Preset},
@@ -18,7 +18,7 @@ use providers::{
         tools::{ManagedToolbox, McpToolbox},
     },
     gateway::ModelGateway,
-    host_tools::{self, HostTools},
+    host_tools::{self, HostTools, tools::project::ProjectToolbox},
     program::AgentProgram,
     scripted::ScriptedProvider,
 };
@@ -91,8 +91,10 @@ pub fn registry(
 }
 
 /// The tools that Greenroom gives to agents.
-pub fn host_tools() -> anyhow::Result<HostTools> {
-    HostTools::new(host_tools::tools::all()).context("the host tools of this server")
+pub fn host_tools(projects: &ProjectServices) -> anyhow::Result<HostTools> {
+    let (storage, commands) = (Arc::clone(&projects.storage), projects.commands.clone());
+    let of_projects = host_tools::tools::project::all(&ProjectToolbox { storage, commands });
+    HostTools::new(host_tools::tools::all().into_iter().chain(of_projects)).context("the host tools of this server")
 }
 
 /// The address at which local programs reach the server. An unspecified address is replaced by loopback.

@@ -370,6 +370,12 @@ pub fn store_config(config: &AppConfig) -> anyhow::Result<store::StoreConfig> {
 
 fn engine_config(config: &AppConfig, machine: &Arc<MachineSandboxes>) -> anyhow::Result<engine::EngineConfig> {
     let sandboxes: Arc<dyn Sandboxes> = Arc::<MachineSandboxes>::clone(machine);
+    let projects = engine::ProjectServices {
+        per_workspace: config.limits.projects,
+        storage: Arc::new(ProjectStorage::new(config.projects.ceilings, config.projects.free_bytes)),
+        commands: ProjectCommands::new(Arc::clone(&sandboxes), config.limits.commands),
+        sandboxes,
+    };
     Ok(engine::EngineConfig {
         concurrency: config.runs.concurrency,
         concurrency_per_workspace: config.runs.concurrency_per_workspace,
@@ -385,13 +391,8 @@ fn engine_config(config: &AppConfig, machine: &Arc<MachineSandboxes>) -> anyhow:
         },
         mcp_servers: provider_setup::mcp_servers(config)?,
         mcp_variables: provider_setup::mcp_variables(config),
-        host_tools: provider_setup::host_tools()?,
-        projects: engine::ProjectServices {
-            per_workspace: config.limits.projects,
-            storage: Arc::new(ProjectStorage::new(config.projects.ceilings, config.projects.free_bytes)),
-            commands: ProjectCommands::new(Arc::clone(&sandboxes), config.limits.commands),
-            sandboxes,
-        },
+        host_tools: provider_setup::host_tools(&projects)?,
+        projects,
     })
 }
 

@@ -295,6 +295,11 @@ pub enum TurnEvent {
         content: Value,
         is_error: bool,
     },
+    /// A host tool has changed a file of the project.
+    FileChanged {
+        path: String,
+        change: String,
+    },
     /// A tool call waits for a decision, which always comes as [`TurnCommand::ResolveApproval`] (`Expired` after the deadline)
     /// unless the approval is withdrawn first ([`TurnEvent::ApprovalWithdrawn`]).
     Approval {

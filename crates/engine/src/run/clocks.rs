@@ -59,6 +59,7 @@ fn is_progress(event: &TurnEvent) -> bool {
         | TurnEvent::Retract { .. }
         | TurnEvent::ToolUse { .. }
         | TurnEvent::ToolOutput { .. }
+        | TurnEvent::FileChanged { .. }
         | TurnEvent::ToolResult { .. }
         | TurnEvent::Delegated { .. }
         | TurnEvent::Approval { .. }

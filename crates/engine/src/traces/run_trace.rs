@@ -95,6 +95,7 @@ impl RunTrace {
             | TurnEvent::Thinking { .. }
             | TurnEvent::Retract { .. }
             | TurnEvent::ToolOutput { .. }
+            | TurnEvent::FileChanged { .. }
             | TurnEvent::Status { .. }
             | TurnEvent::Waiting { .. }
             | TurnEvent::Session { .. }

@@ -5,9 +5,9 @@ use domain::{
     agent::{PolicyDecision, ToolPolicy},
     approval::{DecisionAuthor, RememberScope, RememberedRule},
     event::{
-        ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventBody, Interruption, Retract,
-        RunCancelled, RunCompleted, RunDelegated, RunFailed, RunInterrupted, Status, StreamEnd, ThinkingDelta,
-        ToolOutputDelta, ToolResult, ToolUse, UsageReported,
+        ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventBody, FileChanged,
+        Interruption, Retract, RunCancelled, RunCompleted, RunDelegated, RunFailed, RunInterrupted, Status, StreamEnd,
+        ThinkingDelta, ToolOutputDelta, ToolResult, ToolUse, UsageReported,
     },
     fold::{Answer, MEMORIZED},
     ids::{ApprovalId, MessageId},
@@ -309,6 +309,7 @@ impl TurnMachine {
                 self.open_calls.insert(id.clone());
                 ToolUse { stream_id, tool_use_id: id, name, input }.into()
             }
+            TurnEvent::FileChanged { path, change } => FileChanged { path, change }.into(),
             TurnEvent::ToolOutput { id, delta } => ToolOutputDelta { stream_id, tool_use_id: id, delta }.into(),
             TurnEvent::ToolResult { id, content, is_error } => {
                 let is_open = self.open_calls.remove(&id);

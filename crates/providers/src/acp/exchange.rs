@@ -168,7 +168,7 @@ impl<'a> AcpExchange<'a> {
             self.parser.calls.withdrawn(&permission.call);
             return self.respond(id, refusal("session/request_permission"));
         }
-        // The host tools are harmless, and one of them is itself a question to the user.
+        // A host tool that needs consent asks for it itself.
         if let (true, Some(option)) = (is_host_tool(&self.host_tools, &permission.name), &permission.allow_once) {
             return self.respond(id, Ok(selected(option)));
         }
@@ -187,10 +187,13 @@ impl<'a> AcpExchange<'a> {
         let begun = self.parser.calls.report_announced();
         self.port.send_all(begun);
         match signal {
-            HostToolSignal::Question(UserQuestion { tool: name, input, answer }) => {
+            HostToolSignal::Question(UserQuestion { tool: name, input, is_question, answer }) => {
                 let tool_use_id = self.parser.calls.running_call(name_over_mcp(&name)).map(str::to_owned);
                 let id = self.questions.add(answer);
-                self.port.send(TurnEvent::Approval { id, tool_use_id, name, input, is_question: true });
+                self.port.send(TurnEvent::Approval { id, tool_use_id, name, input, is_question });
+            }
+            HostToolSignal::FileChanged { path, change } => {
+                self.port.send(TurnEvent::FileChanged { path, change: change.to_owned() });
             }
             HostToolSignal::Room(request) => self.port.send(TurnEvent::Room(request)),
             HostToolSignal::Delegated { tool, child } => {

@@ -40,8 +40,17 @@ impl HostCall {
     }
 
     /// The same for a piece of text that is not a line.
-    pub async fn report_text(&self, text: &str) {
-        self.signals.send(HostToolSignal::Progress { tool: self.tool.clone(), text: text.to_owned() }).await;
+    pub async fn report_text(&self, mut text: &str) {
+        while !text.is_empty() {
+            let (piece, rest) = text.split_at(text.floor_char_boundary(MAX_REPORT_BYTES + 1));
+            self.signals.send(HostToolSignal::Progress { tool: self.tool.clone(), text: piece.to_owned() }).await;
+            text = rest;
+        }
+    }
+
+    /// Shows in the room that the tool has changed a file of the project.
+    pub async fn report_file(&self, path: &str, change: &'static str) {
+        self.signals.send(HostToolSignal::FileChanged { path: path.to_owned(), change }).await;
     }
 
     /// Shows the run of another agent that the tool has started. Returns whether the turn is still there.
@@ -57,9 +66,23 @@ impl HostCall {
     /// Asks the people in the room and waits for their answer. Dropping the future, or canceling the call, withdraws the
     /// question.
     pub async fn ask(&self, input: Value) -> Result<UserAnswer, AskError> {
+        self.request(input, true).await
+    }
+
+    /// Asks for an approval of the call itself: the agent's policy decides, or a person, who may change the arguments. Returns
+    /// whether the call may run.
+    pub(super) async fn approve(&mut self) -> Result<bool, AskError> {
+        let (decision, input) = self.request(Value::Object(self.arguments.clone()), false).await?;
+        if let Some(Value::Object(changed)) = input {
+            self.arguments = changed;
+        }
+        Ok(decision == Decision::Allow)
+    }
+
+    async fn request(&self, input: Value, is_question: bool) -> Result<UserAnswer, AskError> {
         let Ok(_permit) = self.signals.questions.try_acquire() else { return Err(AskError::TooMany) };
         let (answer, waiting) = oneshot::channel();
-        let question = UserQuestion { tool: self.tool.clone(), input, answer };
+        let question = UserQuestion { tool: self.tool.clone(), input, is_question, answer };
         if !self.signals.send(HostToolSignal::Question(question)).await {
             return Err(AskError::NoTurn);
         }
@@ -95,6 +118,11 @@ pub enum HostToolSignal {
         text: String,
     },
     Question(UserQuestion),
+    /// The tool has changed a file of the project.
+    FileChanged {
+        path: String,
+        change: &'static str,
+    },
     /// What the agent asks of its room.
     Room(RoomRequest),
     /// The tool has started a run of another agent.
@@ -109,6 +137,8 @@ pub struct UserQuestion {
     /// The tool that asks.
     pub tool: String,
     pub input: Value,
+    /// Whether only a person can answer; else it is an approval of the call, on which a policy may decide.
+    pub is_question: bool,
     /// Closed when the tool no longer waits.
     pub answer: oneshot::Sender<UserAnswer>,
 }

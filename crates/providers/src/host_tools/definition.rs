@@ -17,6 +17,8 @@ pub struct HostToolDefinition {
     pub audience: HostToolAudience,
     /// Whether it changes nothing; shown to MCP clients.
     pub is_read_only: bool,
+    /// Whether a call waits for an approval, unless the agent's policy decides.
+    pub needs_approval: bool,
     /// How long a call may take.
     pub timeout: Duration,
 }
@@ -27,6 +29,8 @@ pub enum HostToolAudience {
     EveryAgent,
     /// Only agents in a room with other agents.
     InCompany,
+    /// Only agents in a room of a project.
+    InProject,
     /// Only agents on a model API: a program has something of its own for the same purpose.
     ModelApiAgents,
 }
@@ -40,6 +44,7 @@ impl HostToolDefinition {
             schema,
             audience: HostToolAudience::EveryAgent,
             is_read_only: false,
+            needs_approval: false,
             timeout: DEFAULT_TIMEOUT,
         }
     }

@@ -84,7 +84,7 @@ impl HostTools {
 
     /// Runs a call of the tool with this name. Returns in bounded time, with bounded output; a panic of the tool is a
     /// failed call.
-    pub(crate) async fn call(&self, call: HostCall) -> HostToolOutcome {
+    pub(crate) async fn call(&self, mut call: HostCall) -> HostToolOutcome {
         let offered = |registered: &&RegisteredTool| {
             registered.definition.name == call.tool
                 && call.agent.is_in(registered.definition.audience)
@@ -93,6 +93,13 @@ impl HostTools {
         let Some(RegisteredTool { definition, tool }) = self.0.iter().find(offered) else {
             return unknown_tool(&call.tool, &self.offered(&call.agent), |name| name);
         };
+        if definition.needs_approval {
+            match call.approve().await {
+                Ok(true) => {}
+                Ok(false) => return HostToolOutcome::error("The call was denied."),
+                Err(error) => return HostToolOutcome::error(error.to_string()),
+            }
+        }
         let (tool, cancel, name) = (Arc::clone(tool), call.cancel.clone(), definition.name.as_str());
         // Also for work that the tool has moved elsewhere, if this future is dropped.
         let _canceled_at_the_end = cancel.clone().drop_guard();

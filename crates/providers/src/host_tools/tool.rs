@@ -47,6 +47,7 @@ impl HostToolAgent {
         match audience {
             HostToolAudience::EveryAgent => true,
             HostToolAudience::InCompany => self.workspace.has_company,
+            HostToolAudience::InProject => self.workspace.space.key.project_id().is_some(),
             HostToolAudience::ModelApiAgents => self.is_on_model_api,
         }
     }

@@ -147,12 +147,12 @@ impl<K> HostToolCalls<K> {
             }
             HostToolSignal::Room(request) => Some(TurnEvent::Room(request).into()),
             HostToolSignal::Delegated { child, .. } => Some(TurnEvent::Delegated { tool_use_id, child }.into()),
-            HostToolSignal::Question(UserQuestion { tool: name, input, answer }) => {
+            HostToolSignal::FileChanged { path, change } => {
+                Some(TurnEvent::FileChanged { path, change: change.to_owned() }.into())
+            }
+            HostToolSignal::Question(UserQuestion { tool: name, input, is_question, answer }) => {
                 let id = self.questions.add(answer);
-                Some(ProviderEvent {
-                    event: TurnEvent::Approval { id, tool_use_id, name, input, is_question: true },
-                    raw,
-                })
+                Some(ProviderEvent { event: TurnEvent::Approval { id, tool_use_id, name, input, is_question }, raw })
             }
         }
     }

@@ -90,6 +90,11 @@ impl ProjectCommand {
         CommandFollower::new(Arc::clone(self), self.progress.subscribe(), after)
     }
 
+    /// Lets the command be killed, with everything that it has started, without waiting for that.
+    pub fn request_stop(&self) {
+        self.stop.cancel();
+    }
+
     /// Returns how much was printed so far.
     pub(super) fn push(&self, bytes: &[u8]) -> u64 {
         let position = {

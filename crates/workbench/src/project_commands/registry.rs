@@ -98,7 +98,7 @@ impl ProjectCommands {
 
     /// Kills a command with everything that it has started, and waits until nothing of it is left.
     pub async fn stop(&self, command: &ProjectCommand) {
-        command.stop.cancel();
+        command.request_stop();
         if tokio::time::timeout(STOP_TIMEOUT, command.gone.cancelled()).await.is_err() {
             tracing::warn!(command = %command.id, "a command has not ended in time");
         }

@@ -2,19 +2,21 @@
 //!
 //! Agents write in the folder at the same time, so everything goes through a [`Root`], which follows no link (invariant
 //! 18). A new file has a temporary name until it is complete. Knows nothing of rooms and HTTP. All functions block. Start
-//! at `storage`, which opens a folder; `quota` counts, `path` checks names, `pack` makes archives, `transfers` limits what takes
-//! long.
+//! at `storage`, which opens a folder; `quota` counts, `path` checks names, `pack` makes archives, `search` finds text, `transfers`
+//! limits what takes long.
 
 mod folder;
 mod pack;
 mod path;
 mod quota;
+mod search;
 mod storage;
 mod transfers;
 
 pub use folder::{ListedEntry, ListedFolder, OpenedFile, ProjectFileWriter, ProjectFiles};
 pub use path::ProjectPath;
 pub use quota::{DiskQuota, QuotaLimits};
+pub use search::{FileSearch, FoundLine, SearchReport};
 pub use storage::ProjectStorage;
 pub use transfers::{MAX_TRANSFERS, Transfer};
 
@@ -50,6 +52,8 @@ pub enum ProjectFilesError {
     DiskFull { floor: u64 },
     #[error("the folder has more than {limit} files and folders; download a part of it")]
     TooManyToPack { limit: usize },
+    #[error("the pattern cannot be used: {0}")]
+    Pattern(String),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

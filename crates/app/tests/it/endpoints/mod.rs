@@ -76,6 +76,7 @@ mod openapi;
 mod paused;
 mod project_commands;
 mod project_files;
+mod project_tools;
 mod projects;
 mod providers;
 mod raw_data;

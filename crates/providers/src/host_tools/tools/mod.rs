@@ -2,6 +2,7 @@
 
 mod ask_user;
 mod current_time;
+pub mod project;
 mod read_attachment;
 mod room;
 mod skill;
