@@ -5,7 +5,7 @@ use crate::{
     App,
     auth::{client_address::ForwardingConflict, refusals, request_source::RequestSource},
     error::{Problem, log_cause, name_instance},
-    http::{project_files, uploads},
+    http::{initiate, project_files, uploads},
     listen::ConnectionAddrs,
     metrics,
     request_span::RequestSpan,
@@ -72,7 +72,7 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     // A large upload takes longer; the upload handler has a deadline for each chunk.
     let deadline = match route {
         route if route == uploads::PATH => uploads::DEADLINE,
-        route if project_files::PATHS.contains(&route) => project_files::DEADLINE,
+        route if project_files::PATHS.contains(&route) || route == initiate::PATH => project_files::DEADLINE,
         _ => app.config.request_deadline,
     };
     let span = RequestSpan::begin(request.headers());

@@ -12,6 +12,7 @@ mod disconnect;
 mod effective;
 mod execute;
 mod files;
+mod initiate;
 mod inspect;
 mod mcp_import;
 mod mcp_live;
@@ -47,6 +48,7 @@ pub use effective::{
 };
 pub use execute::ExecuteRequest;
 pub use files::WorkspaceEntry;
+pub use initiate::{InitiateProject, InitiateRequest, Initiated, PreparedInitiation};
 pub(crate) use inspect::InspectionCache;
 pub use inspect::{CapabilitiesView, InspectionView, ProviderView};
 pub use mcp_import::{ImportOutcome, ImportProblem, ImportedServer};

@@ -6,7 +6,7 @@ use domain::{
     audit::{AuditAction, AuditEntry, AuditedObject},
     ids::{CommandId, ProjectId},
     permission::Permission,
-    project::SpaceKey,
+    project::{ProjectSpace, SpaceKey},
     project_command::CommandStatus,
     time::Timestamp,
 };
@@ -177,6 +177,12 @@ impl Engine {
         Ok(())
     }
 
+    /// Starts the sandbox of a project, if it does not run.
+    pub(super) async fn open_project_sandbox(&self, space: &ProjectSpace) -> Result<(), EngineError> {
+        self.open_files(space).await?;
+        self.config().projects.sandboxes.open(space).await.map(drop).map_err(sandbox_error)
+    }
+
     async fn find_command(
         &self,
         actor: &Actor,
@@ -212,12 +218,17 @@ fn start_error(error: ProjectCommandError) -> EngineError {
     use ProjectCommandError as E;
     match error {
         E::TooMany(_) => EngineError::TooManyCommands(error.to_string()),
+        E::Sandbox(error) => sandbox_error(error),
+        E::Start(_) | E::Io(_) => EngineError::Unavailable(error.to_string()),
+    }
+}
+
+fn sandbox_error(error: SandboxOpenError) -> EngineError {
+    match error {
         // It says what the operator or the caller can do.
-        E::Sandbox(SandboxOpenError::Unavailable(_) | SandboxOpenError::Manager(SandboxManagerError::Full(_))) => {
+        SandboxOpenError::Unavailable(_) | SandboxOpenError::Manager(SandboxManagerError::Full(_)) => {
             EngineError::refused("", error.to_string())
         }
-        E::Sandbox(SandboxOpenError::Manager(_)) | E::Start(_) | E::Io(_) => {
-            EngineError::Unavailable(error.to_string())
-        }
+        SandboxOpenError::Manager(_) => EngineError::Unavailable(error.to_string()),
     }
 }

@@ -195,8 +195,18 @@ impl Engine {
     /// Starts to store files. They appear at their paths together, by [`IncomingFiles::finish`].
     pub async fn begin_project_files(&self, actor: &Actor, id: ProjectId) -> Result<IncomingFiles, EngineError> {
         let space = self.file_space(actor, Permission::Post, id).await?;
-        let transfer = self.start_transfer(&space)?;
-        let files = self.open_files(&space).await?;
+        self.receive_files(actor, id, &space).await
+    }
+
+    /// The same for a project that may not be stored yet.
+    pub(super) async fn receive_files(
+        &self,
+        actor: &Actor,
+        id: ProjectId,
+        space: &ProjectSpace,
+    ) -> Result<IncomingFiles, EngineError> {
+        let transfer = self.start_transfer(space)?;
+        let files = self.open_files(space).await?;
         let (pieces, waiting) = mpsc::channel(BUFFERED_PIECES);
         let task = self.background_tasks().spawn_blocking(move || {
             let _transfer = transfer;
@@ -260,6 +270,18 @@ impl Engine {
     ) -> Result<T, EngineError> {
         let files = self.open_files(&space).await?;
         tokio::task::spawn_blocking(move || work(&files)).await?.map_err(file_error)
+    }
+
+    pub(super) async fn announce_stored(
+        &self,
+        actor: &Actor,
+        id: ProjectId,
+        stored: &[StoredFile],
+    ) -> Result<(), EngineError> {
+        let change = |file: &StoredFile| {
+            (file.path.clone(), if file.is_new { FileChange::Created } else { FileChange::Modified })
+        };
+        self.announce_files(actor, id, stored.iter().map(change).collect()).await
     }
 
     /// Stores who changed which files, and shows it in the rooms of the project.
@@ -359,18 +381,21 @@ impl IncomingFiles {
         self.send(FilePiece::Bytes(piece)).await
     }
 
-    pub async fn finish(mut self) -> Result<Vec<StoredFile>, EngineError> {
-        self.send(FilePiece::End).await?;
-        let stored = match (&mut self.task).await? {
-            Ok(Some(stored)) => stored,
-            Ok(None) => return Err(unfinished()),
-            Err(error) => return Err(file_error(error)),
-        };
-        let change = |file: &StoredFile| {
-            (file.path.clone(), if file.is_new { FileChange::Created } else { FileChange::Modified })
-        };
-        self.engine.announce_files(&self.actor, self.project, stored.iter().map(change).collect()).await?;
+    pub async fn finish(self) -> Result<Vec<StoredFile>, EngineError> {
+        let (engine, actor, project) = (self.engine.clone(), self.actor.clone(), self.project);
+        let stored = self.store().await?;
+        engine.announce_stored(&actor, project, &stored).await?;
         Ok(stored)
+    }
+
+    /// Gives the files their names, without an event and an audit entry.
+    pub(super) async fn store(mut self) -> Result<Vec<StoredFile>, EngineError> {
+        self.send(FilePiece::End).await?;
+        match (&mut self.task).await? {
+            Ok(Some(stored)) => Ok(stored),
+            Ok(None) => Err(unfinished()),
+            Err(error) => Err(file_error(error)),
+        }
     }
 
     async fn send(&mut self, piece: FilePiece) -> Result<(), EngineError> {

@@ -44,7 +44,7 @@ impl Engine {
     }
 
     /// Returns whether everything is removed; otherwise the next round tries again.
-    pub(super) async fn remove_erased_files(&self, object: ErasedObject, files: ErasedFiles) -> bool {
+    pub(crate) async fn remove_erased_files(&self, object: ErasedObject, files: ErasedFiles) -> bool {
         let folders = self.config().folders.clone();
         let space = match object {
             ErasedObject::Room(room) => Some(SpaceKey::Room(room)),

@@ -84,7 +84,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.strip_prefix("application/").is_some_and(named)
 }
 
-async fn read(body: Stream, limit: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn read(body: Stream, limit: usize) -> Result<Bytes, Problem> {
     let mut stream = body.into_data_stream();
     let mut bytes = BytesMut::new();
     let whole = tokio::time::timeout(READ_DEADLINE, async {

@@ -1,5 +1,6 @@
 //! The files of a `multipart/form-data` body, piece by piece, in bounded memory and within a deadline for each piece.
 
+use super::body::too_large;
 use crate::error::{Code, Problem};
 use axum::{
     body::BodyDataStream,
@@ -53,6 +54,24 @@ impl MultipartBody {
         let body = request.into_body().into_data_stream();
         let pieces = MeteredBody { body, read_ahead: Arc::clone(&read_ahead), is_paused: false };
         Ok(Self { parts: multer::Multipart::new(pieces, boundary), read_ahead })
+    }
+
+    /// The content of the first part, which must have this name.
+    pub async fn first_text(&mut self, name: &str, limit: usize) -> Result<Vec<u8>, Problem> {
+        let next = timeout(PIECE_DEADLINE, self.parts.next_field()).await.map_err(|_| too_slow())?;
+        let Some(mut field) = next.map_err(unreadable)?.filter(|field| field.name() == Some(name)) else {
+            return Err(Problem::invalid(format!("The first part of the form must be `{name}`.")));
+        };
+        let mut content = Vec::new();
+        loop {
+            self.read_ahead.store(0, Ordering::Relaxed);
+            let piece = timeout(PIECE_DEADLINE, field.chunk()).await.map_err(|_| too_slow())?.map_err(unreadable)?;
+            let Some(piece) = piece else { return Ok(content) };
+            if content.len() + piece.len() > limit {
+                return Err(too_large(limit));
+            }
+            content.extend_from_slice(&piece);
+        }
     }
 
     /// The next part with a file name. The part before must have been read to its end.

@@ -12,6 +12,7 @@ pub mod effective;
 pub mod events;
 pub mod execute;
 pub mod health;
+pub mod initiate;
 pub mod mcp;
 pub mod mcp_servers;
 pub mod mcp_servers_live;
@@ -109,6 +110,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Post), routes!(projects::create))
         .add(Needs(Read), routes!(projects::show))
         .add(Needs(Post), routes!(projects::change, projects::delete))
+        .add_guarded(for_project_files, routes!(initiate::initiate))
         .add(Needs(Read), routes!(project_commands::list))
         .add(Needs(Post), routes!(project_commands::start))
         .add(Needs(Read), routes!(project_commands::show))

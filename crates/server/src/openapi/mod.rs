@@ -109,7 +109,8 @@ const WITHOUT_KEY: &[(Method, &str)] = &[
 ];
 
 /// Where a POST creates something that has a path of its own.
-const LOCATED: [&str; 7] = [
+const LOCATED: [&str; 8] = [
+    "/api/agent/initiate",
     "/api/agents",
     "/api/mcp-servers",
     "/api/projects",

@@ -53,6 +53,22 @@ macro_rules! select_projects {
     };
 }
 
+const INSERT: &str = "INSERT INTO projects (id, owner, name, folder, settings, created_at, updated_at) \
+     SELECT $1, $2, $3, $4, $5, $6, $6 WHERE (SELECT COUNT(*) FROM projects WHERE owner = $2 AND deleted_at IS NULL) < $7";
+
+/// Stores a new project, unless the workspace has `limit` of them.
+pub(crate) fn create(owner: &Owner, project: &Project, limit: usize) -> Result<Statement> {
+    Ok(Statement::new(INSERT)
+        .with(project.id.0)
+        .with(owner.as_str())
+        .with(project.name.as_str())
+        .with(project.folder.clone())
+        .with(serde_json::to_string(&project.settings)?)
+        .with(project.created_at.as_millis())
+        .with(i64::try_from(limit).unwrap_or(i64::MAX))
+        .must_change_or(Refusal::ProjectLimit))
+}
+
 /// Holds the project of a new room until the commit, so that a delete of the project sees the room.
 pub(crate) fn hold(owner: &Owner, project: ProjectId) -> Statement {
     Statement::new("UPDATE projects SET owner = owner WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
@@ -138,20 +154,16 @@ impl Store {
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, project.id, now);
             store_audit!(transaction, audit(actor, AuditAction::Create, project), now);
-            let inserted = sqlx::query(
-                "INSERT INTO projects (id, owner, name, folder, settings, created_at, updated_at) \
-                 SELECT $1, $2, $3, $4, $5, $6, $6 \
-                 WHERE (SELECT COUNT(*) FROM projects WHERE owner = $2 AND deleted_at IS NULL) < $7",
-            )
-            .bind(project.id.0)
-            .bind(owner.as_str())
-            .bind(project.name.as_str())
-            .bind(project.folder.as_deref())
-            .bind(settings.as_str())
-            .bind(now.as_millis())
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .execute(&mut *transaction)
-            .await?;
+            let inserted = sqlx::query(INSERT)
+                .bind(project.id.0)
+                .bind(owner.as_str())
+                .bind(project.name.as_str())
+                .bind(project.folder.as_deref())
+                .bind(settings.as_str())
+                .bind(now.as_millis())
+                .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+                .execute(&mut *transaction)
+                .await?;
             if inserted.rows_affected() == 0 {
                 let detail = format!("this workspace has {limit} projects, the most it may have; delete some");
                 return Err(StoreError::LimitReached(detail));

@@ -10,6 +10,7 @@ use domain::{
     name::Name,
     owner::Owner,
     position::Seq,
+    project::Project,
     room::{Room, RoomPolicy},
     run::{Receipt, RunError, RunStatus},
     run_tree::TreePlace,
@@ -21,6 +22,12 @@ use std::time::Duration;
 /// Rows that change in the same transaction as the events.
 #[derive(Debug, Clone)]
 pub enum RowChange {
+    /// Before the room that is created in it. Rejects the commit if the workspace has `limit` projects.
+    CreateProject {
+        owner: Owner,
+        project: Project,
+        limit: usize,
+    },
     CreateRoom {
         owner: Owner,
         room: Room,

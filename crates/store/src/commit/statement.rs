@@ -22,11 +22,12 @@ pub(crate) enum Refusal {
     /// The run that starts another one has ended, or has to stop.
     ParentStopped,
     TreeFull,
+    ProjectLimit,
 }
 
 impl Refusal {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::KeyUsed, Self::NotFound, Self::RunStatus, Self::ParentStopped, Self::TreeFull];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::KeyUsed, Self::NotFound, Self::RunStatus, Self::ParentStopped, Self::TreeFull, Self::ProjectLimit];
 
     /// The name that SQLite reports, see `journal::sqlite`.
     pub(crate) fn as_str(self) -> &'static str {
@@ -36,6 +37,7 @@ impl Refusal {
             Self::RunStatus => "run_status",
             Self::ParentStopped => "parent_stopped",
             Self::TreeFull => "tree_full",
+            Self::ProjectLimit => "project_limit",
         }
     }
 }
@@ -48,6 +50,10 @@ impl From<Refusal> for StoreError {
             Refusal::RunStatus => Self::RunStatusRefused,
             Refusal::ParentStopped => Self::Fenced,
             Refusal::TreeFull => Self::LimitReached(TreeLimit::Runs.to_string()),
+            Refusal::ProjectLimit => {
+                let detail = "this workspace has as many projects as it may have; delete some";
+                Self::LimitReached(detail.to_owned())
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     catalog::{
-        audit, idempotency, messages, provider_sessions, rooms, run_contexts,
+        audit, idempotency, messages, projects, provider_sessions, rooms, run_contexts,
         runs::{self, NewRun},
         signals, tapes, tools,
     },
@@ -13,6 +13,7 @@ use crate::{
 
 pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<Vec<Statement>> {
     Ok(match change {
+        RowChange::CreateProject { owner, project, limit } => vec![projects::create(owner, project, *limit)?],
         RowChange::CreateRoom { owner, room } => rooms::create(context, owner, room)?,
         RowChange::UpdateRoom { owner, name, policy } => {
             vec![rooms::update(context, owner, name.as_ref(), policy.as_ref())?]

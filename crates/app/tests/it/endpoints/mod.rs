@@ -60,6 +60,7 @@ mod feed;
 mod figures;
 mod history;
 mod idempotent;
+mod initiate;
 mod large_events;
 mod limits;
 mod mcp_agent_tokens;

@@ -25,7 +25,13 @@ fn project_form(files: &[(&str, &[u8])]) -> Vec<u8> {
     form(BOUNDARY, &files)
 }
 
-async fn upload(api: &TestClient, path: &str, body: impl Into<Body>) -> ApiResponse {
+/// A form whose first part is a text.
+pub fn form_with(name: &str, text: &str, files: &[(&str, &[u8])]) -> Vec<u8> {
+    let part = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n");
+    [part.into_bytes(), project_form(files)].concat()
+}
+
+pub async fn upload(api: &TestClient, path: &str, body: impl Into<Body>) -> ApiResponse {
     let kind = format!("multipart/form-data; boundary={BOUNDARY}");
     response_to(api.request(Method::POST, path).header("content-type", kind).body(body)).await
 }
