@@ -128,6 +128,17 @@ impl Sandboxes for MachineSandboxes {
         })
     }
 
+    fn find(&self, space: SpaceKey) -> SandboxesFuture<'_, Option<SandboxLease>> {
+        Box::pin(async move {
+            for manager in self.managers().await {
+                if let Some(lease) = manager.find(&SandboxKey::from(space)).await {
+                    return Some(lease);
+                }
+            }
+            None
+        })
+    }
+
     fn stop(&self, space: SpaceKey) -> SandboxesFuture<'_, ()> {
         Box::pin(async move {
             for manager in self.managers().await {

@@ -93,7 +93,8 @@ pub fn registry(
 /// The tools that Greenroom gives to agents.
 pub fn host_tools(projects: &ProjectServices) -> anyhow::Result<HostTools> {
     let (storage, commands) = (Arc::clone(&projects.storage), projects.commands.clone());
-    let of_projects = host_tools::tools::project::all(&ProjectToolbox { storage, commands });
+    let sandboxes = Arc::clone(&projects.sandboxes);
+    let of_projects = host_tools::tools::project::all(&ProjectToolbox { storage, commands, sandboxes });
     HostTools::new(host_tools::tools::all().into_iter().chain(of_projects)).context("the host tools of this server")
 }
 

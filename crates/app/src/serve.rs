@@ -407,6 +407,7 @@ fn server_config(
         encryption,
         auth: server::auth::AuthSettings { local_key_sha256: local_key.sha256(), no_auth: config.server.no_auth },
         public_hosts: config.server.public_hosts.clone(),
+        preview_domain: config.server.preview_domain.clone(),
         cors: server::auth::CorsSettings {
             origins: config.server.cors_origins.clone(),
             credentials: config.server.cors_credentials,

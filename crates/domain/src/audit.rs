@@ -115,6 +115,8 @@ words! {
         McpVariable = "mcp_variable",
         Memory = "memory",
         Message = "message",
+        /// A port of a project, opened for a browser.
+        Preview = "preview",
         Program = "program",
         Project = "project",
         ProjectSkills = "project_skills",

@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod observe;
 pub mod openapi;
 pub mod path_routes;
+pub mod preview;
 pub mod representation;
 mod request_span;
 pub mod routing;
@@ -34,6 +35,7 @@ use auth::{
     client_address::TrustedProxies, last_used::LastUsed, origin::AllowedHosts, rate_limit::RequestRateLimiter,
     tickets::Tickets,
 };
+use axum::middleware::from_fn_with_state;
 use engine::Engine;
 use error::Code;
 use http::{
@@ -42,6 +44,7 @@ use http::{
 };
 use listen::tls::ServerTls;
 use mcp::McpService;
+use preview::Previews;
 use routing::{RouteInfo, RouterBuilder};
 use shares::{ShareLimits, UserShares};
 use std::{
@@ -65,6 +68,8 @@ pub struct HttpServerConfig {
     pub auth: AuthSettings,
     /// Host names the server accepts in addition to its own address. Pages of these hosts may call the API.
     pub public_hosts: Vec<String>,
+    /// The names of previews are beneath it. Nothing else is served there.
+    pub preview_domain: String,
     pub cors: CorsSettings,
     pub max_body_bytes: usize,
     pub max_connections: usize,
@@ -143,6 +148,7 @@ pub struct AppState {
     pub doctor: Doctor,
     pub last_used: LastUsed,
     pub tickets: Tickets,
+    pub previews: Previews,
     pub access_changes: AccessChanges,
     /// Cancelled when the server stops. Streams must watch it: nothing else ends them.
     pub stopping: CancellationToken,
@@ -178,6 +184,12 @@ impl AppState {
         stopping: CancellationToken,
     ) -> Result<App, HttpServerError> {
         metrics::install();
+        if let Some(host) = config.public_hosts.iter().find(|host| preview::covers(&config.preview_domain, host)) {
+            let detail = format!(
+                "server.preview_domain: {host} of server.public_hosts is in it; nothing but previews is served there"
+            );
+            return Err(HttpServerError::Config(detail));
+        }
         let settings = mcp::McpServerSettings {
             session_idle: config.mcp_session_idle,
             max_sessions: config.mcp_max_sessions,
@@ -201,6 +213,7 @@ impl AppState {
             doctor: Doctor::new(examine),
             last_used: LastUsed::default(),
             tickets: Tickets::default(),
+            previews: Previews::default(),
             access_changes: AccessChanges::default(),
             stopping,
             background: TaskTracker::new(),
@@ -254,6 +267,8 @@ pub async fn serve(app: App, sockets: ServerSockets) -> Result<(), HttpServerErr
         auth::refuse_plain_bind(listener.local_addr()?, false).map_err(HttpServerError::OpenBind)?;
     }
     let (router, _) = router(&app);
+    // Around everything: a request to a preview never reaches the API.
+    let router = router.layer(from_fn_with_state(Arc::clone(&app), preview::dispatch));
     let mut tasks = JoinSet::new();
     tasks.spawn(run_housekeeping(Arc::clone(&app)));
     let (mcp, stopping, mut closing) = (app.mcp.clone(), app.stopping.clone(), JoinSet::new());

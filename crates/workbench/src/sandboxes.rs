@@ -13,6 +13,9 @@ pub trait Sandboxes: fmt::Debug + Send + Sync {
     /// Returns the running sandbox of a space, and starts it first if it does not run. The folder of the space must exist.
     fn open<'a>(&'a self, space: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>>;
 
+    /// Returns the sandbox of a space if it runs.
+    fn find(&self, space: SpaceKey) -> SandboxesFuture<'_, Option<SandboxLease>>;
+
     /// Stops the sandbox of a space and everything in it, if it runs.
     fn stop(&self, space: SpaceKey) -> SandboxesFuture<'_, ()>;
 
@@ -48,6 +51,10 @@ impl Sandboxes for NoSandboxes {
 
     fn open<'a>(&'a self, _: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>> {
         Box::pin(async { Err(none().into()) })
+    }
+
+    fn find(&self, _: SpaceKey) -> SandboxesFuture<'_, Option<SandboxLease>> {
+        Box::pin(async { None })
     }
 
     fn stop(&self, _: SpaceKey) -> SandboxesFuture<'_, ()> {

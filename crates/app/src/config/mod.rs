@@ -105,6 +105,7 @@ pub struct ServerSection {
     pub listen: SocketAddr,
     /// Lower case, without a port; an IPv6 address is in brackets.
     pub public_hosts: Vec<String>,
+    pub preview_domain: String,
     /// As browsers send them: `scheme://host`, with a port that is not the scheme's own.
     pub cors_origins: Vec<String>,
     pub cors_credentials: bool,
@@ -284,6 +285,11 @@ impl AppConfig {
             server: ServerSection {
                 listen: from.parsed("server.listen", "an address and a port, for example 127.0.0.1:7878", address)?,
                 public_hosts: from.list("server.public_hosts", "a list of host names without scheme or port", host)?,
+                preview_domain: from.parsed(
+                    "server.preview_domain",
+                    "a host name without scheme or port",
+                    preview_domain,
+                )?,
                 cors_origins: from.list(
                     "server.cors_origins",
                     "a list of exact origins such as \"https://app.example.org\" or \"http://localhost:6274\"",
@@ -401,6 +407,11 @@ fn address(text: &str) -> Option<SocketAddr> {
         Some(port) => port.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))),
         None => text.parse().ok(),
     }
+}
+
+fn preview_domain(text: &str) -> Option<String> {
+    host(text)
+        .filter(|name| name.parse::<std::net::IpAddr>().is_err() && !name.starts_with('[') && !name.starts_with('.'))
 }
 
 fn host(text: &str) -> Option<String> {

@@ -25,6 +25,7 @@ mod post;
 mod post_plan;
 mod project_commands;
 mod project_files;
+mod project_ports;
 mod projects;
 mod rooms;
 mod signal;
@@ -64,6 +65,7 @@ pub use project_commands::{CommandSummary, CommandUpdate, CommandView, FollowedC
 pub use project_files::{
     IncomingFiles, OpenedProjectFile, ProjectEntryKind, ProjectEntryView, ProjectFolderView, StoredFile,
 };
+pub use project_ports::{PortConnection, ProjectPort};
 pub use projects::{IsolatedProject, NewProject, ProjectPatch};
 pub use rooms::{NewRoom, RoomPatch};
 pub use skill_training::{NewRating, ProposalSource};

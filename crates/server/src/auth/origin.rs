@@ -157,7 +157,7 @@ fn forbidden_origin() -> Problem {
 
 /// The requested host. A target with an authority overrides the header (RFC 9112, 3.2.2); two headers, or a header that
 /// disagrees with the target, are refused.
-fn host(request: &Request) -> Option<Authority> {
+pub fn host(request: &Request) -> Option<Authority> {
     let mut named = request.headers().get_all(header::HOST).iter();
     let (Some(value), None) = (named.next(), named.next()) else { return None };
     let host = authority(value.as_bytes())?;

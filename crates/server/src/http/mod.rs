@@ -24,6 +24,7 @@ pub mod messages;
 pub mod named_page;
 pub mod project_commands;
 pub mod project_files;
+pub mod project_ports;
 pub mod projects;
 pub mod providers;
 pub mod remembered_tools;
@@ -116,6 +117,8 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(project_commands::show))
         .add(Needs(Post), routes!(project_commands::stop))
         .add(Needs(Read), routes!(project_commands::stream))
+        .add(Needs(Read), routes!(project_ports::list))
+        .add(Needs(Post), routes!(project_ports::open_preview))
         .add(Needs(Read), routes!(project_files::list))
         .add_guarded(for_project_files, routes!(project_files::upload, project_files::delete))
         .add(Needs(Read), routes!(project_files::read))

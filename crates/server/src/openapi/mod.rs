@@ -84,6 +84,8 @@ const WITHOUT_KEY: &[(Method, &str)] = &[
     // A command is a process, and is not stored.
     (Method::POST, "/api/projects/{id}/commands"),
     (Method::DELETE, "/api/projects/{id}/commands/{command}"),
+    // An address that is not stored, and ends by itself.
+    (Method::POST, "/api/projects/{id}/ports/{port}/preview"),
     // A result is stored with its change, and a change of these is on the disk.
     (Method::DELETE, "/api/projects/{id}/files"),
     (Method::POST, "/api/projects/{id}/files"),

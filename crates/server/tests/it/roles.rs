@@ -89,6 +89,7 @@ impl Objects {
             .replace("{agent}", &self.agent)
             .replace("{stream}", &self.run)
             .replace("{approval}", &ApprovalId::generate().to_string())
+            .replace("{port}", "8000")
             .replace("{command}", &CommandId::generate().to_string())
             .replace("{memory_id}", &self.memory)
             .replace("{version}", "1")

@@ -195,6 +195,7 @@ pub fn config() -> HttpServerConfig {
         listen: ([127, 0, 0, 1], 7878).into(),
         encryption: Encryption::None,
         auth: AuthSettings { local_key_sha256: token::hash(LOCAL_KEY.as_bytes()), no_auth: false },
+        preview_domain: "preview.localhost".into(),
         public_hosts: Vec::new(),
         cors: CorsSettings::default(),
         max_body_bytes: 2 * 1024 * 1024,

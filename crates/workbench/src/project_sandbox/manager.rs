@@ -292,6 +292,21 @@ impl SandboxManager {
             .map_err(|source| SandboxManagerError::Folder { folder: home.to_path_buf(), source })
     }
 
+    /// Returns the sandbox with this key, if it is open.
+    pub async fn find(&self, key: &SandboxKey) -> Option<SandboxLease> {
+        let slot = {
+            let slots = self.0.slots();
+            let slot = slots.by_key.get(key)?;
+            // Counted before the lock of the map is released, so that nobody finds the slot idle.
+            slot.add_lease();
+            Arc::clone(slot)
+        };
+        let lease = PendingLease(Some(Arc::clone(&slot)));
+        // Waits while it is being opened, which has a deadline of its own.
+        let opened = slot.opened.lock().await;
+        opened.as_ref().filter(|opened| !opened.sandbox.has_ended()).and_then(|opened| lease.into_lease(opened))
+    }
+
     /// The keys of the open sandboxes.
     pub fn open_keys(&self) -> Vec<SandboxKey> {
         let slots = self.0.slots();

@@ -77,6 +77,7 @@ mod openapi;
 mod paused;
 mod project_commands;
 mod project_files;
+mod project_ports;
 mod project_tools;
 mod projects;
 mod providers;

@@ -6,6 +6,7 @@
 
 mod commands;
 mod files;
+mod ports;
 mod search;
 
 use crate::host_tools::{HostCall, HostTool, HostToolAudience, HostToolDefinition, HostToolFuture, HostToolOutcome};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use workbench::{
     project_commands::ProjectCommands,
     project_files::{ProjectFiles, ProjectPath, ProjectStorage},
+    sandboxes::Sandboxes,
 };
 
 /// What the tools work with.
@@ -21,11 +23,12 @@ use workbench::{
 pub struct ProjectToolbox {
     pub storage: Arc<ProjectStorage>,
     pub commands: ProjectCommands,
+    pub sandboxes: Arc<dyn Sandboxes>,
 }
 
 /// All of them, in the order in which agents see them.
 pub fn all(toolbox: &ProjectToolbox) -> Vec<Arc<dyn HostTool>> {
-    let tools: [(fn() -> HostToolDefinition, ToolFunction); 9] = [
+    let tools: [(fn() -> HostToolDefinition, ToolFunction); 10] = [
         (commands::execute_definition, |toolbox, call| Box::pin(commands::execute(toolbox, call))),
         (commands::check_definition, |toolbox, call| Box::pin(commands::check(toolbox, call))),
         (commands::stop_definition, |toolbox, call| Box::pin(commands::stop(toolbox, call))),
@@ -35,6 +38,7 @@ pub fn all(toolbox: &ProjectToolbox) -> Vec<Arc<dyn HostTool>> {
         (files::delete_definition, |toolbox, call| Box::pin(files::delete(toolbox, call))),
         (files::list_definition, |toolbox, call| Box::pin(files::list(toolbox, call))),
         (search::definition, |toolbox, call| Box::pin(search::search(toolbox, call))),
+        (ports::definition, |toolbox, call| Box::pin(ports::expose(toolbox, call))),
     ];
     let tool = |(define, run): (fn() -> HostToolDefinition, ToolFunction)| {
         Arc::new(ProjectTool { define, run, toolbox: toolbox.clone() }) as Arc<dyn HostTool>
