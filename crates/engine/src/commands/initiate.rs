@@ -4,7 +4,7 @@
 use super::{
     execute::title,
     post::{NewPost, PostResult, PostTarget, check_post},
-    project_files::{IncomingFiles, StoredFile},
+    project_files::{IncomingFiles, ReceivedAs, StoredFile},
     projects::NewProject,
     rooms::{NewRoom, new_room_prelude},
 };
@@ -86,8 +86,8 @@ impl Engine {
         let has_budgets = self.check_queue_limit(owner).await?;
         if has_budgets {
             // Before files are received. The room has no budget of its own yet.
-            let room = RoomId::generate();
-            self.check_budgets(owner, BudgetSubjects { user: actor.user_id(), agents: &[agent.id], room }).await?;
+            let subjects = BudgetSubjects { user: actor.user_id(), agents: &[agent.id], rooms: &[] };
+            self.check_budgets(owner, subjects).await?;
         }
         let (project, is_new) = match project {
             InitiateProject::Existing(id) => {
@@ -150,7 +150,7 @@ impl PreparedInitiation {
             Some(files) => files,
             none => {
                 let space = self.engine.project_space(&self.actor.workspace, &self.project);
-                none.insert(self.engine.receive_files(&self.actor, self.project.id, &space).await?)
+                none.insert(self.engine.receive_files(&self.actor, self.project.id, &space, ReceivedAs::Files).await?)
             }
         };
         files.start("", path).await
@@ -172,7 +172,7 @@ impl PreparedInitiation {
         // A sandbox that does not open is an error of this request, not of the run.
         engine.open_project_sandbox(&engine.project_space(&actor.workspace, &self.project)).await?;
         let stored: Vec<StoredFile> = match self.files.take() {
-            Some(files) => files.store().await?,
+            Some(files) => files.store().await?.files,
             None => Vec::new(),
         };
         let new = NewRoom {
@@ -181,7 +181,7 @@ impl PreparedInitiation {
             project_id: Some(self.project.id),
             policy: RoomPolicy::for_new_room(),
         };
-        let (room, mut prelude) = new_room_prelude(&actor, new, std::slice::from_ref(&self.agent));
+        let (room, mut prelude) = new_room_prelude(&actor, new, std::slice::from_ref(&self.agent), None);
         if self.unstored.is_some() {
             let entry = AuditEntry::new(&actor, AuditAction::Create, AuditedObject::Project, self.project.id);
             let limit = engine.config().projects.per_workspace;
@@ -196,6 +196,7 @@ impl PreparedInitiation {
             agents: std::slice::from_ref(&self.agent),
             only_mentioned: true,
             has_budgets: self.has_budgets,
+            child: None,
         };
         let posted = engine.post_to(&actor, target, post, prelude, attempt).await?;
         let initiated = engine.initiated(&actor, posted).await?;

@@ -63,7 +63,7 @@ pub use mcp_views::{
 pub use post::{NewPost, PostResult, RunRef};
 pub use project_commands::{CommandSummary, CommandUpdate, CommandView, FollowedCommand, NewCommand};
 pub use project_files::{
-    IncomingFiles, OpenedProjectFile, ProjectEntryKind, ProjectEntryView, ProjectFolderView, StoredFile,
+    IncomingFiles, OpenedProjectFile, ProjectEntryKind, ProjectEntryView, ProjectFolderView, ReceivedFiles, StoredFile,
 };
 pub use project_ports::{PortConnection, ProjectPort};
 pub use projects::{IsolatedProject, NewProject, ProjectPatch};

@@ -26,6 +26,7 @@ use workbench::{
     files::EntryKind,
     project_files::{
         ListedEntry, ListedFolder, MAX_TRANSFERS, OpenedFile, ProjectFiles, ProjectFilesError, ProjectPath, Transfer,
+        UnpackedFile, UnpackedFiles,
     },
 };
 
@@ -195,7 +196,18 @@ impl Engine {
     /// Starts to store files. They appear at their paths together, by [`IncomingFiles::finish`].
     pub async fn begin_project_files(&self, actor: &Actor, id: ProjectId) -> Result<IncomingFiles, EngineError> {
         let space = self.file_space(actor, Permission::Post, id).await?;
-        self.receive_files(actor, id, &space).await
+        self.receive_files(actor, id, &space, ReceivedAs::Files).await
+    }
+
+    /// Starts to receive archives that are unpacked into a folder, by [`IncomingFiles::finish`].
+    pub async fn begin_project_archive(
+        &self,
+        actor: &Actor,
+        id: ProjectId,
+        folder: &str,
+    ) -> Result<IncomingFiles, EngineError> {
+        let space = self.file_space(actor, Permission::Post, id).await?;
+        self.receive_files(actor, id, &space, ReceivedAs::Archives(parse(folder)?)).await
     }
 
     /// The same for a project that may not be stored yet.
@@ -204,13 +216,14 @@ impl Engine {
         actor: &Actor,
         id: ProjectId,
         space: &ProjectSpace,
+        received_as: ReceivedAs,
     ) -> Result<IncomingFiles, EngineError> {
         let transfer = self.start_transfer(space)?;
         let files = self.open_files(space).await?;
         let (pieces, waiting) = mpsc::channel(BUFFERED_PIECES);
         let task = self.background_tasks().spawn_blocking(move || {
             let _transfer = transfer;
-            receive(&files, waiting)
+            receive(&files, waiting, &received_as)
         });
         Ok(IncomingFiles { engine: self.clone(), actor: actor.clone(), project: id, started: 0, pieces, task })
     }
@@ -318,9 +331,26 @@ impl Engine {
     }
 }
 
+/// What happens to files that were received.
+pub(super) enum ReceivedAs {
+    Files,
+    /// They are unpacked into a folder, and not stored themselves.
+    Archives(ProjectPath),
+}
+
+/// What was stored of a request.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReceivedFiles {
+    pub files: Vec<StoredFile>,
+    /// Names of links, devices and pipes in an archive, which were left out.
+    pub skipped: Vec<String>,
+}
+
 enum FilePiece {
     /// The following bytes belong to this file.
     Start(ProjectPath),
+    /// The same for an archive, which has no path.
+    StartArchive,
     Bytes(Bytes),
     End,
 }
@@ -329,11 +359,13 @@ enum FilePiece {
 fn receive(
     files: &ProjectFiles,
     mut pieces: mpsc::Receiver<FilePiece>,
-) -> Result<Option<Vec<StoredFile>>, ProjectFilesError> {
+    received_as: &ReceivedAs,
+) -> Result<Option<ReceivedFiles>, ProjectFilesError> {
     let mut written = Vec::new();
     loop {
         match pieces.blocking_recv() {
             Some(FilePiece::Start(path)) => written.push((files.create(&path)?, 0)),
+            Some(FilePiece::StartArchive) => written.push((files.receive_archive()?, 0)),
             Some(FilePiece::Bytes(piece)) => {
                 if let Some((file, bytes)) = written.last_mut() {
                     *bytes += piece.len() as u64;
@@ -344,13 +376,28 @@ fn receive(
             None => return Ok(None),
         }
     }
+    if let ReceivedAs::Archives(folder) = received_as {
+        let mut all = ReceivedFiles::default();
+        for (archive, _) in written {
+            let UnpackedFiles { files, skipped } = files.unpack(&archive, folder)?;
+            let stored = |file: UnpackedFile| StoredFile {
+                path: file.path.as_str().to_owned(),
+                bytes: file.bytes,
+                is_new: file.is_new,
+            };
+            all.files.extend(files.into_iter().map(stored));
+            all.skipped.extend(skipped);
+        }
+        return Ok(Some(all));
+    }
     // `a` and `a/b` in one request: found before any of them has its name.
     written.iter().try_for_each(|(file, _)| file.check())?;
     let stored = written.into_iter().map(|(file, bytes)| {
         let path = file.path().as_str().to_owned();
-        Ok(StoredFile { path, bytes, is_new: file.finish()? })
+        Ok::<_, ProjectFilesError>(StoredFile { path, bytes, is_new: file.finish()? })
     });
-    stored.collect::<Result<_, _>>().map(Some)
+    let files = stored.collect::<Result<_, _>>()?;
+    Ok(Some(ReceivedFiles { files, skipped: Vec::new() }))
 }
 
 /// Files that are being received. Dropping them leaves nothing.
@@ -360,20 +407,31 @@ pub struct IncomingFiles {
     project: ProjectId,
     started: usize,
     pieces: mpsc::Sender<FilePiece>,
-    task: JoinHandle<Result<Option<Vec<StoredFile>>, ProjectFilesError>>,
+    task: JoinHandle<Result<Option<ReceivedFiles>, ProjectFilesError>>,
 }
 
 impl IncomingFiles {
     /// Begins the next file, in a folder.
     pub async fn start(&mut self, folder: &str, name: &str) -> Result<(), EngineError> {
+        self.count_file()?;
+        let path = parse(folder)?.join(name).map_err(file_error)?;
+        self.send(FilePiece::Start(path)).await
+    }
+
+    fn count_file(&mut self) -> Result<(), EngineError> {
         self.started += 1;
         if self.started > MAX_FILES_AT_ONCE {
             let detail =
                 format!("at most {MAX_FILES_AT_ONCE} files can be sent at once; send the others in another request");
             return Err(EngineError::Invalid(detail));
         }
-        let path = parse(folder)?.join(name).map_err(file_error)?;
-        self.send(FilePiece::Start(path)).await
+        Ok(())
+    }
+
+    /// Begins the next archive.
+    pub async fn start_archive(&mut self) -> Result<(), EngineError> {
+        self.count_file()?;
+        self.send(FilePiece::StartArchive).await
     }
 
     /// Waits if the disk is slower than the sender. Fails as soon as a limit is reached.
@@ -381,15 +439,15 @@ impl IncomingFiles {
         self.send(FilePiece::Bytes(piece)).await
     }
 
-    pub async fn finish(self) -> Result<Vec<StoredFile>, EngineError> {
+    pub async fn finish(self) -> Result<ReceivedFiles, EngineError> {
         let (engine, actor, project) = (self.engine.clone(), self.actor.clone(), self.project);
         let stored = self.store().await?;
-        engine.announce_stored(&actor, project, &stored).await?;
+        engine.announce_stored(&actor, project, &stored.files).await?;
         Ok(stored)
     }
 
     /// Gives the files their names, without an event and an audit entry.
-    pub(super) async fn store(mut self) -> Result<Vec<StoredFile>, EngineError> {
+    pub(super) async fn store(mut self) -> Result<ReceivedFiles, EngineError> {
         self.send(FilePiece::End).await?;
         match (&mut self.task).await? {
             Ok(Some(stored)) => Ok(stored),
@@ -462,7 +520,7 @@ pub(crate) fn file_error(error: ProjectFilesError) -> EngineError {
         E::Pattern(_) => EngineError::Invalid(error.to_string()),
         E::NotFound(_) => EngineError::NoSuchFile(error.to_string()),
         E::Exists(_) => EngineError::Conflict(error.to_string()),
-        E::Link(_) | E::NotAFile(_) | E::NotAFolder(_) | E::TooManyToPack { .. } => {
+        E::Archive(_) | E::Link(_) | E::NotAFile(_) | E::NotAFolder(_) | E::TooManyToPack { .. } => {
             EngineError::refused("", error.to_string())
         }
         E::TooManyBytes { .. } | E::TooManyFiles { .. } | E::DiskFull { .. } => {

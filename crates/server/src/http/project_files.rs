@@ -21,7 +21,7 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::{actor::Actor, ids::ProjectId};
-use engine::commands::{IncomingFiles, ProjectFolderView, StoredFile};
+use engine::commands::{IncomingFiles, ProjectFolderView, ReceivedFiles, StoredFile};
 use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -67,8 +67,36 @@ pub struct UploadedFiles {
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct FileUploadResult {
-    /// What was stored.
+    /// What was stored; of an archive, the first 1000 files.
     files: Vec<StoredFile>,
+    /// How many files were stored.
+    total: usize,
+    /// Names of links, devices and pipes in an archive, which are left out: the first 100.
+    skipped: Vec<String>,
+}
+
+impl From<ReceivedFiles> for FileUploadResult {
+    fn from(received: ReceivedFiles) -> Self {
+        let ReceivedFiles { mut files, skipped } = received;
+        let total = files.len();
+        files.truncate(MAX_REPORTED);
+        Self { files, total, skipped }
+    }
+}
+
+/// Files of an archive that a response names.
+const MAX_REPORTED: usize = 1000;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct FileUploadParams {
+    /// A folder of the project; without it, the project's folder.
+    #[serde(default)]
+    path: String,
+    /// Unpack the files, which are .zip, .tar or .tar.gz archives, into the folder instead of storing them.
+    #[serde(default)]
+    extract: bool,
 }
 
 /// Upload files
@@ -76,15 +104,18 @@ pub struct FileUploadResult {
 /// The body is `multipart/form-data`; each part with a file name is stored in the folder `path`, which is created if it does not
 /// exist: at most 200 at once. A file name may have folders, such as `docs/a.md`. Files are written while they arrive, and appear
 /// or replace others when all have arrived: a request that fails or is cut off leaves no file.
+///
+/// With `extract` the files are archives, which are unpacked: names that lead elsewhere or occur twice, more than 100000 entries, and
+/// more than 200 times the archive's size are refused, and nothing of the archive is left. Links, devices and pipes are left out.
 #[utoipa::path(post, path = "/api/projects/{id}/files", tag = "project-files",
-               params(("id" = ProjectId, Path), FilePathParams),
+               params(("id" = ProjectId, Path), FileUploadParams),
                request_body(content = UploadedFiles, content_type = "multipart/form-data"),
                responses((status = 201, body = FileUploadResult),
                          (status = 409, description = "A folder is at the path of a file",
                           content_type = "application/problem+json", body = ProblemSchema),
                          (status = 415, description = "The body is not multipart/form-data",
                           content_type = "application/problem+json", body = ProblemSchema),
-                         (status = 422, description = "A link or a file is in the way",
+                         (status = 422, description = "A link or a file is in the way, or the archive is refused",
                           content_type = "application/problem+json", body = ProblemSchema),
                          (status = 507, description = "The project or the disk is full",
                           content_type = "application/problem+json", body = ProblemSchema)))]
@@ -92,11 +123,11 @@ pub async fn upload(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<ProjectId>,
-    QueryParams(FilePathParams { path }): QueryParams<FilePathParams>,
+    QueryParams(params): QueryParams<FileUploadParams>,
     request: Request,
 ) -> Result<(StatusCode, Json<FileUploadResult>), Problem> {
     let mut parts = MultipartBody::of(request)?;
-    let stored = store(&app, &caller, id, &path, &mut parts).await;
+    let stored = store(&app, &caller, id, &params, &mut parts).await;
     if stored.is_err() {
         parts.discard().await;
     }
@@ -107,21 +138,29 @@ async fn store(
     app: &App,
     actor: &Actor,
     id: ProjectId,
-    folder: &str,
+    params: &FileUploadParams,
     parts: &mut MultipartBody,
 ) -> Result<FileUploadResult, Problem> {
-    let mut incoming = app.engine.begin_project_files(actor, id).await?;
+    let FileUploadParams { path: folder, extract } = params;
+    let mut incoming = match extract {
+        true => app.engine.begin_project_archive(actor, id, folder).await?,
+        false => app.engine.begin_project_files(actor, id).await?,
+    };
+    let mut has_file = false;
     while let Some(mut file) = parts.next_file().await? {
-        incoming.start(folder, &file.name).await?;
+        has_file = true;
+        match extract {
+            true => incoming.start_archive().await?,
+            false => incoming.start(folder, &file.name).await?,
+        }
         while let Some(piece) = file.next_piece().await? {
             incoming.write(piece).await?;
         }
     }
-    let files = incoming.finish().await?;
-    match files.is_empty() {
-        true => Err(Problem::invalid("The body has no file; send at least one part with a file name.")),
-        false => Ok(FileUploadResult { files }),
+    if !has_file {
+        return Err(Problem::invalid("The body has no file; send at least one part with a file name."));
     }
+    Ok(incoming.finish().await?.into())
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -215,7 +254,7 @@ pub async fn write(
     if stored.is_err() {
         body::discard(pieces).await;
     }
-    let mut stored = stored?;
+    let mut stored = stored?.files;
     stored.pop().map(Json).ok_or_else(|| Problem::internal("a file was stored without a result"))
 }
 

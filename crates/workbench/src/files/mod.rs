@@ -20,7 +20,7 @@ mod root;
 
 pub use listing::{EntryKind, FolderEntry, FolderListing};
 pub use measure::TreeSize;
-pub use partial_file::{PartialFile, is_partial_name};
+pub use partial_file::{PartialFile, is_partial_name, partial_name};
 pub use root::{OpenedEntry, Root, read_to_limit};
 
 use rustix::io::Errno;

@@ -17,6 +17,11 @@ pub fn is_partial_name(name: &str) -> bool {
     name.starts_with(PARTIAL_PREFIX)
 }
 
+/// A new name for something that is being written.
+pub fn partial_name() -> String {
+    format!("{PARTIAL_PREFIX}{}", uuid::Uuid::new_v4().simple())
+}
+
 /// A file that is being written, under a temporary name in the folder of its final name. Dropping it removes it.
 #[derive(Debug)]
 pub struct PartialFile {
@@ -30,8 +35,8 @@ pub struct PartialFile {
 impl PartialFile {
     pub(super) fn create(folder: OwnedFd, name: &OsStr, mode: Mode) -> Result<Self, RootError> {
         // A new name each time: two writers of one file must not write into each other's.
-        let temporary = format!("{PARTIAL_PREFIX}{}", uuid::Uuid::new_v4().simple());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let temporary = partial_name();
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&folder, temporary.as_str(), flags, mode)?);
         Ok(Self { folder, name: name.to_owned(), temporary, file })
     }

@@ -4,7 +4,7 @@ use super::{DiskQuota, ProjectFilesError, ProjectPath, QuotaLimits};
 use crate::files::{EntryKind, PartialFile, Root, RootError, TreeSize, is_partial_name};
 use std::{
     fs::{File, Metadata},
-    io::{self, Write as _},
+    io::{self, Seek as _, SeekFrom, Write as _},
     os::unix::fs::MetadataExt as _,
     path::Path,
     sync::Arc,
@@ -25,7 +25,7 @@ pub struct ProjectFiles {
     pub(super) quota: Arc<DiskQuota>,
     pub(super) limits: QuotaLimits,
     /// The user and group of the folder. What is created gets them: a server that is root would lock the agents out.
-    owner: (u32, u32),
+    pub(super) owner: (u32, u32),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -156,7 +156,7 @@ impl ProjectFiles {
         self.create_folders(&path.parent())
     }
 
-    fn create_folders(&self, path: &ProjectPath) -> Result<(), ProjectFilesError> {
+    pub(super) fn create_folders(&self, path: &ProjectPath) -> Result<(), ProjectFilesError> {
         if path.is_folder_itself() {
             return Ok(());
         }
@@ -214,6 +214,13 @@ impl ProjectFileWriter<'_> {
         files.quota.take(&files.root, &files.limits, size)?;
         self.counted.size.bytes += size.bytes;
         Ok(self.file.write_all(bytes)?)
+    }
+
+    /// What was written so far, from its beginning.
+    pub(super) fn reader(&self) -> io::Result<File> {
+        let mut file = self.file.file().try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(file)
     }
 
     pub fn path(&self) -> &ProjectPath {

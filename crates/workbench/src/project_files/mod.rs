@@ -2,7 +2,7 @@
 //!
 //! Agents write in the folder at the same time, so everything goes through a [`Root`], which follows no link (invariant
 //! 18). A new file has a temporary name until it is complete. Knows nothing of rooms and HTTP. All functions block. Start
-//! at `storage`, which opens a folder; `quota` counts, `path` checks names, `pack` makes archives, `search` finds text, `transfers`
+//! at `storage`, which opens a folder; `quota` counts, `path` checks names, `pack` makes archives, `unpack` reads archives of people, `search` finds text, `transfers`
 //! limits what takes long.
 
 mod folder;
@@ -12,6 +12,8 @@ mod quota;
 mod search;
 mod storage;
 mod transfers;
+mod unpack;
+mod zip_count;
 
 pub use folder::{ListedEntry, ListedFolder, OpenedFile, ProjectFileWriter, ProjectFiles};
 pub use path::ProjectPath;
@@ -19,6 +21,7 @@ pub use quota::{DiskQuota, QuotaLimits};
 pub use search::{FileSearch, FoundLine, SearchReport};
 pub use storage::ProjectStorage;
 pub use transfers::{MAX_TRANSFERS, Transfer};
+pub use unpack::{UnpackedFile, UnpackedFiles};
 
 use crate::files::RootError;
 use std::io;
@@ -52,6 +55,8 @@ pub enum ProjectFilesError {
     DiskFull { floor: u64 },
     #[error("the folder has more than {limit} files and folders; download a part of it")]
     TooManyToPack { limit: usize },
+    #[error("the archive cannot be unpacked: {0}")]
+    Archive(String),
     #[error("the pattern cannot be used: {0}")]
     Pattern(String),
     #[error(transparent)]
@@ -87,3 +92,5 @@ impl ProjectFilesError {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unpack_tests;

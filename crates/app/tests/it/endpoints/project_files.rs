@@ -8,13 +8,18 @@ use super::{
 use domain::{event::EventType, ids::RoomId};
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
-use std::{fs, io::Cursor, time::Duration};
+use std::{
+    fs,
+    io::{Cursor, Write as _},
+    time::Duration,
+};
 use testkit::{client::TestClient, database::TestDatabase};
 use tokio::time::sleep;
-use zip::ZipArchive;
+use zip::{ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 on_both_databases! {
-    database: files_of_a_project_are_stored_read_moved_and_deleted, an_upload_that_fails_leaves_nothing;
+    database: files_of_a_project_are_stored_read_moved_and_deleted, an_upload_that_fails_leaves_nothing,
+              archives_are_unpacked_or_leave_nothing;
 }
 
 const STOP: Duration = Duration::from_secs(30);
@@ -159,5 +164,51 @@ async fn an_upload_that_fails_leaves_nothing(database: TestDatabase) {
     let changed = shown.iter().filter(|event| event.kind == EventType::FileChanged);
     let changed: Vec<String> = changed.map(|event| data(event)["path"].as_str().unwrap().to_owned()).collect();
     assert_eq!(changed, ["a", "fine"], "the deleted folder, and the only upload that did not fail");
+    server.terminate(STOP).await.unwrap();
+}
+
+fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in entries {
+        archive.start_file(*name, SimpleFileOptions::default()).unwrap();
+        archive.write_all(content).unwrap();
+    }
+    archive.add_symlink("link", "/etc/passwd", SimpleFileOptions::default()).unwrap();
+    archive.finish().unwrap().into_inner()
+}
+
+async fn archives_are_unpacked_or_leave_nothing(database: TestDatabase) {
+    let mut binary = Binary::on(&database).with("GREENROOM_PROJECTS__FREE_BYTES", "0");
+    let (server, api) = binary.serve().await;
+    let (id, room) = new_project(&api, json!({"disk_bytes": 2_000_000})).await;
+    let files = format!("/api/projects/{id}/files");
+    let extract = format!("{files}?path=site&extract=true");
+    let good = zipped(&[("a.txt", b"alpha"), ("docs/b.md", b"# beta")]);
+    let stored = upload(&api, &extract, project_form(&[("site.zip", &good)])).await.expect_status(201);
+    assert_eq!((&stored["total"], &stored["skipped"]), (&json!(2), &json!(["link"])));
+    assert_eq!(get(&api, &format!("{files}/content?path=site/docs/b.md")).await.text, "# beta");
+    let again = upload(&api, &extract, project_form(&[("again.zip", &good)])).await.expect_status(201);
+    assert_eq!(again["files"][0]["is_new"], false);
+    for (evil, status, code) in [
+        (zipped(&[("new.txt", b"x"), ("../../out.txt", b"x")]), 422, "unprocessable"),
+        (b"no archive".to_vec(), 422, "unprocessable"),
+        (zipped(&[("new.txt", b"x"), ("large", &vec![7; 1_900_000])]), 507, "storage_full"),
+    ] {
+        upload(&api, &extract, project_form(&[("evil.zip", &evil)])).await.expect_problem(status, code);
+    }
+    let names = async |folder: &str| {
+        let listed = get(&api, &format!("{files}?path={folder}")).await.expect_status(200);
+        let entries = listed["entries"].as_array().unwrap();
+        entries.iter().map(|entry| entry["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (names("").await, names("site").await),
+        (vec!["site".to_owned()], vec!["docs".to_owned(), "a.txt".to_owned()])
+    );
+    let folder = binary.launch.data_dir.join("projects").join(&id).join("workspace");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing hidden is left");
+    let shown = journal(&api, room).await;
+    let changed = shown.iter().filter(|event| event.kind == EventType::FileChanged).count();
+    assert_eq!(changed, 4, "two files, twice");
     server.terminate(STOP).await.unwrap();
 }

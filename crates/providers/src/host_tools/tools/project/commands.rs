@@ -60,7 +60,7 @@ pub async fn execute(toolbox: ProjectToolbox, call: HostCall) -> ToolResult {
         return Ok(outcome(&command, ended.unwrap_or(CommandStatus::RUNNING), 0));
     }
     // Nobody would see the end of a command whose call is canceled or dropped.
-    let mut running = StopOnDrop(Some(&command));
+    let mut running = StopOnDrop(Some(&*command));
     let status = tokio::select! {
         status = show(&call, &command) => status,
         () = call.cancel.cancelled() => {
