@@ -14,7 +14,7 @@ use providers::{
     claude_code::{self, ClaudeCodeProvider},
     codex::{self, CodexProvider},
     direct::{
-        self, ApiAccess, ApiHeader, ApiKey, DirectProvider, ModelApiKind,
+        self, ApiAccess, ApiHeader, ApiKey, DirectProvider, LocalServer, ModelApiKind, ModelEndpoints, ModelHttp,
         tools::{ManagedToolbox, McpToolbox},
     },
     gateway::ModelGateway,
@@ -83,8 +83,23 @@ pub fn registry(
             acp::AcpConfig { preset, program: program(&starting), pool, idle, host_tools_endpoint: endpoint.clone() };
         Arc::new(AcpProvider::new(acp)) as Arc<dyn Provider>
     }));
-    all.extend(direct_providers(config, &(Arc::new(ManagedToolbox(mcp.clone())) as Arc<dyn McpToolbox>)));
+    let toolbox: Arc<dyn McpToolbox> = Arc::new(ManagedToolbox(mcp.clone()));
+    let http = ModelHttp::new(config.direct.deadlines.connect, egress_policy(config));
+    all.extend(direct_providers(config, &toolbox, &http));
+    let local = config.direct.local_servers.iter().map(|(name, base_url)| LocalServer {
+        name: name.clone(),
+        label: local_label(name).to_owned(),
+        base_url: base_url.clone(),
+    });
+    let endpoints = ModelEndpoints {
+        local: local.collect(),
+        toolbox,
+        http,
+        deadlines: config.direct.deadlines.clone(),
+        retries: config.direct.retries,
+    };
     ProviderRegistry::new(all)
+        .with_endpoints(endpoints)
         .with_agent_tokens(endpoint.tokens)
         .with_login_grants(config.agents.lend_login_to.clone())
         .with_sandboxes(sandboxes, gateway)
@@ -109,12 +124,16 @@ fn own_address(listening: SocketAddr) -> SocketAddr {
 }
 
 /// The providers that call a model API directly.
-fn direct_providers(config: &AppConfig, toolbox: &Arc<dyn McpToolbox>) -> Vec<Arc<dyn Provider>> {
+fn direct_providers(config: &AppConfig, toolbox: &Arc<dyn McpToolbox>, http: &ModelHttp) -> Vec<Arc<dyn Provider>> {
     let DirectConfig { anthropic, openai, google, endpoints, deadlines, retries, .. } = &config.direct;
     let make = |name: &str, api: ModelApiKind, endpoint: &ModelEndpoint, is_vendor: bool, tokens: (u32, u32)| {
         let vendor = is_vendor.then(|| vendor_of(api));
         let config = direct::DirectProviderConfig {
             name: name.to_owned(),
+            label: vendor.as_ref().map_or(name, |vendor| vendor.label).to_owned(),
+            // Both APIs of a vendor have one key.
+            settings: vendor.as_ref().map_or(name, |vendor| vendor.name).to_owned(),
+            is_vendor,
             api,
             access: api_access(&config.environment, endpoint, vendor.as_ref()),
             prices: price_source(&config.direct, name, endpoint, vendor.as_ref()),
@@ -124,7 +143,7 @@ fn direct_providers(config: &AppConfig, toolbox: &Arc<dyn McpToolbox>) -> Vec<Ar
             context_window: tokens.0,
             answer_tokens: tokens.1,
         };
-        Arc::new(DirectProvider::new(config, Arc::clone(toolbox))) as Arc<dyn Provider>
+        Arc::new(DirectProvider::new(config, Arc::clone(toolbox), http.clone())) as Arc<dyn Provider>
     };
     let mut all = vec![
         make("anthropic", ModelApiKind::Messages, anthropic, true, (200_000, 16_000)),
@@ -139,10 +158,20 @@ fn direct_providers(config: &AppConfig, toolbox: &Arc<dyn McpToolbox>) -> Vec<Ar
     all
 }
 
+/// What people call a model server that runs on their machine.
+fn local_label(name: &str) -> &str {
+    match name {
+        "ollama" => "Ollama",
+        "lm_studio" => "LM Studio",
+        name => name,
+    }
+}
+
 /// What is special about a vendor's own API.
 struct VendorApiFacts {
-    /// The name in the price table.
+    /// The name in the price table, and in the provider settings.
     name: &'static str,
+    label: &'static str,
     host: &'static str,
     /// Variables of its SDK that become headers. A header without a name is a list of lines `Name: value`.
     headers: &'static [(&'static str, Option<&'static str>)],
@@ -152,16 +181,19 @@ fn vendor_of(api: ModelApiKind) -> VendorApiFacts {
     match api {
         ModelApiKind::Messages => VendorApiFacts {
             name: "anthropic",
+            label: "Anthropic API",
             host: "api.anthropic.com",
             headers: &[("ANTHROPIC_AUTH_TOKEN", Some("authorization")), ("ANTHROPIC_CUSTOM_HEADERS", None)],
         },
         ModelApiKind::Chat | ModelApiKind::Responses => VendorApiFacts {
             name: "openai",
+            label: if api == ModelApiKind::Responses { "OpenAI API (Responses)" } else { "OpenAI API (Chat)" },
             host: direct::OPENAI_HOST,
             headers: &[("OPENAI_ORG_ID", Some("openai-organization")), ("OPENAI_PROJECT_ID", Some("openai-project"))],
         },
         ModelApiKind::Gemini => {
-            VendorApiFacts { name: "google", host: "generativelanguage.googleapis.com", headers: &[] }
+            let host = "generativelanguage.googleapis.com";
+            VendorApiFacts { name: "google", label: "Gemini API", host, headers: &[] }
         }
     }
 }
@@ -188,6 +220,7 @@ fn api_access(environment: &Environment, endpoint: &ModelEndpoint, vendor: Optio
         key: endpoint.key_variables.iter().find_map(|name| ApiKey::new(variable(name)?, name.as_str())),
         key_variables: endpoint.key_variables.clone(),
         headers,
+        is_guarded: false,
     }
 }
 

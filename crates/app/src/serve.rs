@@ -17,7 +17,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use domain::{actor::Actor, agent::AgentSpec, name::Name, owner::Owner};
-use engine::{Engine, EngineError, Eraser, Worker};
+use engine::{Engine, EngineError, Eraser, SearchIndexer, Worker};
 use providers::AgentSandboxes;
 use server::{Encryption, ServerSockets, auth::token::TokenSecret};
 use std::{
@@ -235,6 +235,7 @@ impl RunningServer {
         let mut workers = JoinSet::new();
         workers.spawn(gauges::update(store.clone(), supervisor.clone(), worker_cancel.clone()));
         workers.spawn(Eraser::new(engine.clone()).run(worker_cancel.clone()));
+        workers.spawn(SearchIndexer::new(engine.clone()).run(worker_cancel.clone()));
         if let Some(worker) = worker {
             let (supervisor, cancel) = (supervisor.clone(), worker_cancel.clone());
             workers.spawn(async move {
@@ -290,7 +291,7 @@ impl RunningServer {
                 Ok(Ok(())) => anyhow::anyhow!("the HTTP server stopped unexpectedly"),
                 Err(error) => error.into(),
             },
-            Some(_) = self.worker.join_next() => anyhow::anyhow!("the worker or the eraser stopped unexpectedly"),
+            Some(_) = self.worker.join_next() => anyhow::anyhow!("the worker, the eraser or the indexer stopped unexpectedly"),
             Some(_) = self.store_tasks.join_next() => anyhow::anyhow!("the journal's writer stopped unexpectedly"),
         }
     }

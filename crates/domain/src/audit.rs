@@ -121,6 +121,7 @@ words! {
         Project = "project",
         ProjectSkills = "project_skills",
         Proposal = "proposal",
+        Provider = "provider",
         Request = "request",
         Room = "room",
         Run = "run",

@@ -12,7 +12,7 @@ pub enum Role {
     Viewer,
     /// Works with agents: rooms, messages, files, approvals.
     Member,
-    /// Configures the workspace: agents, skills, MCP servers, budgets.
+    /// Configures the workspace: agents, skills, MCP servers, providers, budgets.
     Admin,
     /// May do everything.
     Owner,
@@ -33,6 +33,8 @@ pub enum Permission {
     ManageSkills,
     /// Configure MCP servers, call their tools, and trust the `.mcp.json` of a room.
     ManageMcpServers,
+    /// Set the keys, addresses and models of providers.
+    ManageProviders,
     /// Limit what runs may cost.
     ManageBudgets,
     /// See who did what: changes, sign-ins, refused requests.
@@ -77,7 +79,7 @@ impl Role {
 }
 
 impl Permission {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Read,
         Self::Post,
         Self::Approve,
@@ -85,6 +87,7 @@ impl Permission {
         Self::ManageAgents,
         Self::ManageSkills,
         Self::ManageMcpServers,
+        Self::ManageProviders,
         Self::ManageBudgets,
         Self::ReadAudit,
         Self::Purge,
@@ -99,6 +102,7 @@ impl Permission {
             Self::ManageAgents
             | Self::ManageSkills
             | Self::ManageMcpServers
+            | Self::ManageProviders
             | Self::ManageBudgets
             | Self::ReadAudit
             | Self::Purge => Role::Admin,
@@ -116,6 +120,7 @@ impl Permission {
             Self::ManageAgents => "manage agents",
             Self::ManageSkills => "manage skills",
             Self::ManageMcpServers => "manage MCP servers",
+            Self::ManageProviders => "manage providers",
             Self::ManageBudgets => "manage budgets",
             Self::ReadAudit => "read the audit log",
             Self::Purge => "purge what is deleted",
@@ -159,6 +164,7 @@ mod tests {
             Permission::ManageAgents,
             Permission::ManageSkills,
             Permission::ManageMcpServers,
+            Permission::ManageProviders,
             Permission::ManageBudgets,
             Permission::ReadAudit,
             Permission::Purge,

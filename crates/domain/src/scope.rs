@@ -14,7 +14,7 @@ pub enum Scope {
     Run,
     /// Answer the approvals of agents.
     Approve,
-    /// Change agents, skills, MCP servers and tokens, and operate the server.
+    /// Change agents, skills, MCP servers, providers and tokens, and operate the server.
     Admin,
 }
 
@@ -40,6 +40,7 @@ impl Scope {
             | Permission::ManageAgents
             | Permission::ManageSkills
             | Permission::ManageMcpServers
+            | Permission::ManageProviders
             | Permission::ManageBudgets
             | Permission::ReadAudit
             | Permission::Purge

@@ -4,6 +4,7 @@
 use crate::{
     Engine, EngineError, Folders,
     mcp_servers::{self, ResolvedServers, RunNotice, skill_layer},
+    provider_access::apply_defaults,
     run::RoomView,
     skills::{AgentWithSkills, SkillPurpose, SkillServers},
 };
@@ -78,13 +79,18 @@ impl Engine {
                 sandbox,
                 skills,
                 mcp_servers: Vec::new(),
+                provider_settings: Arc::default(),
                 host_tools: engine.config().host_tools.clone(),
                 has_company: false,
                 depth: 0,
             })
         });
-        let (created, resolved) = tokio::join!(created, self.resolve_servers_in_room(owner, room_id, &agent, &servers));
-        let place = created.unwrap_or_else(|why| Err(folder_error(room_id, id, &why)))?;
+        let (created, resolved, provider_settings) = tokio::join!(
+            created,
+            self.resolve_servers_in_room(owner, room_id, &agent, &servers),
+            self.settings_for(owner, &agent.spec.provider)
+        );
+        let mut place = created.unwrap_or_else(|why| Err(folder_error(room_id, id, &why)))?;
         let resolved = resolved.map_err(|error| {
             tracing::error!(room = %room_id, agent = %id, %error, "cannot look up the MCP servers of an agent");
             RunError::new("unavailable", "the agent's MCP servers could not be read from the database; try again")
@@ -94,10 +100,18 @@ impl Engine {
             return Err(RunError::new("mcp_server_missing", message));
         }
         // A provider without MCP support uses no server, so nothing is missing.
-        if self.providers().get(&agent.spec.provider).is_some_and(|provider| provider.capabilities().mcp) {
+        let provider_settings = provider_settings.map_err(|error| {
+            tracing::error!(room = %room_id, agent = %id, %error, "cannot look up the provider settings of an agent");
+            RunError::new("unavailable", "the provider settings could not be read from the database; try again")
+        })?;
+        let provider = self.providers().resolve(&agent.spec.provider, &provider_settings);
+        if provider.as_ref().is_some_and(|provider| provider.capabilities().mcp) {
             notices.extend(resolved.notices());
         }
-        Ok((AgentWorkspace { mcp_servers: resolved.usable(), ..place }, notices))
+        if let Some(provider) = provider {
+            apply_defaults(&mut place.agent.spec, &*provider, &provider_settings);
+        }
+        Ok((AgentWorkspace { mcp_servers: resolved.usable(), provider_settings, ..place }, notices))
     }
 
     /// The sandboxes that the program of this agent runs in. `None`: it has no program, or the operator lets it run outside.
@@ -160,14 +174,13 @@ impl Engine {
         };
         for agent in agents {
             let Some(provider) = self.providers().get(&agent.spec.provider) else { continue };
-            if self.providers().login_refusal(owner, &*provider).is_some() {
-                continue;
-            }
             let ready = async {
                 let skilled = self.prepare_skills(owner, room, agent, SkillPurpose::Preparation).await?;
                 self.prepare_agent_workspace(owner, room, skilled).await
             };
             match ready.await {
+                Ok((place, _))
+                    if self.providers().login_refusal(owner, &*provider, &place.provider_settings).is_some() => {}
                 Ok((mut place, _)) => {
                     view.introduce(&mut place.agent);
                     provider.prepare(AgentWorkspace { has_company: view.has_company(), ..place });

@@ -28,6 +28,9 @@ pub enum EngineError {
     /// A request to an MCP server failed; `code` names the kind of failure.
     #[error("{message}")]
     McpFailed { code: &'static str, message: String },
+    /// A request to a model API failed; the text tells why and what to do.
+    #[error("{0}")]
+    ProviderFailed(String),
     #[error("{0}")]
     Conflict(String),
     #[error("an agent is still answering in this room; wait, cancel it, or post with when_busy=interrupt or enqueue")]
@@ -95,6 +98,7 @@ impl From<store::StoreError> for EngineError {
             | store::StoreError::SkillNameTaken(_)
             | store::StoreError::SkillChanged
             | store::StoreError::McpServerExists(_)
+            | store::StoreError::ProviderExists(_)
             | store::StoreError::McpServerLimit => Self::Conflict(error.to_string()),
             store::StoreError::NoSuchAgent(_) => Self::Invalid(error.to_string()),
             store::StoreError::LimitReached(detail) => Self::Refused { pointer: "".into(), detail },

@@ -15,8 +15,10 @@ mod follow;
 pub mod gateway;
 mod host_tools;
 mod mcp_servers;
+mod provider_access;
 mod queries;
 mod run;
+mod search_index;
 mod shares;
 mod skills;
 mod spaces;
@@ -39,13 +41,14 @@ pub use follow::{EventReader, EventUpdate};
 pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
 pub use queries::Queries;
 pub use run::{ContextMessage, RunContextView};
+pub use search_index::SearchIndexer;
 pub use shares::WorkspaceLimits;
 pub use spaces::ProjectServices;
 pub use uploads::IncomingUploads;
 pub use work::Worker;
 pub use workspace_trust::TrustState;
 
-use commands::InspectionCache;
+use commands::{InspectionCache, ModelListCache};
 use domain::{limits::Limits, mcp::McpFileServers};
 use providers::{ProviderRegistry, host_tools::HostTools};
 use run::ActiveRuns;
@@ -101,6 +104,7 @@ struct EngineInner {
     handoff: Handoff,
     config: EngineConfig,
     inspection_cache: InspectionCache,
+    model_list_cache: ModelListCache,
     mcp_test_slots: McpTestSlots,
     stored_bytes_cache: StoredBytesCache,
     rooms_without_project: RoomsWithoutProject,
@@ -126,6 +130,7 @@ impl Engine {
             active_runs: ActiveRuns::default(),
             handoff: Handoff::default(),
             inspection_cache: InspectionCache::default(),
+            model_list_cache: ModelListCache::default(),
             mcp_test_slots: McpTestSlots::default(),
             stored_bytes_cache: StoredBytesCache::default(),
             rooms_without_project: RoomsWithoutProject::default(),
@@ -213,6 +218,10 @@ impl Engine {
 
     pub(crate) fn inspection_cache(&self) -> &InspectionCache {
         &self.inner.inspection_cache
+    }
+
+    pub(crate) fn model_list_cache(&self) -> &ModelListCache {
+        &self.inner.model_list_cache
     }
 
     pub(crate) fn config(&self) -> &EngineConfig {

@@ -41,7 +41,7 @@ queries! {
     agents(owner: &Owner) -> Vec<Agent>;
     agent(owner: &Owner, id: AgentId) -> Agent;
     rooms(owner: &Owner, limit: u32) -> Vec<RoomSummary>;
-    rooms_before(owner: &Owner, cursor: Option<ListCursor>, limit: u32) -> Vec<RoomSummary>;
+    rooms_before(owner: &Owner, cursor: Option<ListCursor>, archived: Option<bool>, limit: u32) -> Vec<RoomSummary>;
     room_summary(owner: &Owner, id: RoomId) -> RoomSummary;
     room(owner: &Owner, id: RoomId) -> Room;
     room_with_agents(owner: &Owner, room: RoomId) -> (RoomPolicy, Vec<Agent>);

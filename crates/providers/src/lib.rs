@@ -19,6 +19,7 @@ mod history;
 pub mod host_tools;
 pub mod jsonrpc;
 mod login_grants;
+mod model_access;
 pub mod pool;
 pub mod program;
 pub mod recap;
@@ -34,6 +35,7 @@ mod turn_port;
 pub use agent_sandboxes::AgentSandboxes;
 pub use history::TurnHistory;
 pub use login_grants::LoginGrants;
+pub use model_access::{ListModelsFuture, ModelAccess, ModelApiUse, ModelListError};
 pub use registry::ProviderRegistry;
 pub use turn::{
     AgentWorkspace, AttachedFile, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection,

@@ -1,6 +1,10 @@
 //! Shared by all providers that run a program: where it is, which environment variables it gets, how it is stopped.
 
-use crate::{TurnEvent, gateway::ModelGateway};
+use crate::{
+    ModelApiUse, TurnEvent,
+    gateway::{ModelGateway, ModelWire},
+};
+use domain::provider_settings::WorkspaceProviders;
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -105,6 +109,40 @@ impl AgentProgram {
             .collect();
         environment.extend(set.iter().map(|(name, value)| (OsString::from(name), value.to_os_string())));
         environment
+    }
+
+    /// The program as agents of a workspace with these settings run it: what the workspace has set for a model API replaces
+    /// what the server has for it, its login too.
+    pub fn for_workspace(&self, wires: &[ModelWire], settings: &WorkspaceProviders) -> Self {
+        let mut program = self.clone();
+        for wire in wires {
+            if let Some(own) = settings.get(wire.settings).filter(|_| settings.has_own_access(wire.settings)) {
+                wire.replace(&mut program.environment, own);
+                program.share_login = false;
+            }
+        }
+        program
+    }
+
+    /// The program with what it would get of the server's in a workspace with these settings, and nothing of the
+    /// workspace's own.
+    pub fn without_own_access(&self, wires: &[ModelWire], settings: &WorkspaceProviders) -> Self {
+        let mut program = self.clone();
+        for wire in wires.iter().filter(|wire| settings.has_own_access(wire.settings)) {
+            wire.clear(&mut program.environment);
+            program.share_login = false;
+        }
+        program
+    }
+
+    /// The model APIs that the program calls.
+    pub fn model_apis(&self, wires: &[ModelWire]) -> Vec<ModelApiUse> {
+        let api = |wire: &ModelWire| ModelApiUse {
+            settings: wire.settings.to_owned(),
+            has_server_key: wire.has_key(&self.environment),
+            key_variables: wire.key_variables().collect::<Vec<_>>().join(" or "),
+        };
+        wires.iter().map(api).collect()
     }
 
     /// Returns whether one of these variables, or of those that the operator named, is set: the program would get it.

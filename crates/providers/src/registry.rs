@@ -1,7 +1,10 @@
 //! The providers of this server, by name.
 
-use crate::{AgentSandboxes, Provider, agent_tokens::AgentTokens, gateway::ModelGateway, login_grants::LoginGrants};
-use domain::owner::Owner;
+use crate::{
+    AgentSandboxes, Provider, agent_tokens::AgentTokens, direct::ModelEndpoints, gateway::ModelGateway,
+    login_grants::LoginGrants,
+};
+use domain::{owner::Owner, provider_settings::WorkspaceProviders};
 use std::{collections::BTreeMap, sync::Arc};
 
 #[derive(Clone, Default)]
@@ -11,6 +14,7 @@ pub struct ProviderRegistry {
     login_grants: LoginGrants,
     sandboxes: AgentSandboxes,
     gateway: ModelGateway,
+    endpoints: Option<Arc<ModelEndpoints>>,
 }
 
 impl ProviderRegistry {
@@ -29,13 +33,18 @@ impl ProviderRegistry {
     }
 
     /// Why an agent of this workspace may not use this provider, and what to do; `None` if it may.
-    pub fn login_refusal(&self, workspace: &Owner, provider: &dyn Provider) -> Option<String> {
-        let is_refused = provider.lends_login() && !self.login_grants.allow(workspace);
+    pub fn login_refusal(
+        &self,
+        workspace: &Owner,
+        provider: &dyn Provider,
+        settings: &WorkspaceProviders,
+    ) -> Option<String> {
+        let is_refused = !self.login_grants.allow(workspace) && provider.lends_login(settings);
         let (name, workspace) = (provider.name(), workspace.as_str());
         is_refused.then(|| {
             format!(
-                "The programs of {name} use a login or a key of this server, which is not lent to the workspace {workspace}. Choose \
-                 another provider, or ask the operator to add {workspace} to agents.lend_login_to in the server's configuration."
+                "The programs of {name} use a login or a key of this server, which is not lent to the workspace {workspace}. Set \
+                 a key of your own in the provider settings, choose another provider, or ask the operator to add {workspace} to agents.lend_login_to in the server's configuration."
             )
         })
     }
@@ -53,10 +62,28 @@ impl ProviderRegistry {
         &self.gateway
     }
 
+    /// Sets how the model APIs that workspaces add themselves are called.
+    pub fn with_endpoints(self, endpoints: ModelEndpoints) -> Self {
+        Self { endpoints: Some(Arc::new(endpoints)), ..self }
+    }
+
+    pub fn endpoints(&self) -> Option<&Arc<ModelEndpoints>> {
+        self.endpoints.as_ref()
+    }
+
     pub fn agent_tokens(&self) -> &AgentTokens {
         &self.agent_tokens
     }
 
+    /// The provider as a workspace with these settings uses it: with its own key and address, or one that it has added.
+    pub fn resolve(&self, name: &str, settings: &WorkspaceProviders) -> Option<Arc<dyn Provider>> {
+        match self.providers.get(name) {
+            Some(known) => Some(known.with_settings(settings).unwrap_or_else(|| Arc::clone(known))),
+            None => self.endpoints.as_ref()?.provider(name, settings),
+        }
+    }
+
+    /// A provider of the server, as all workspaces have it.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Provider>> {
         self.providers.get(name).cloned()
     }

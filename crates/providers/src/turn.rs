@@ -1,6 +1,11 @@
 //! The [`Provider`] trait and the events, commands and outcome of a turn.
 
-use crate::{TurnHistory, host_tools::HostTools, program};
+use crate::{
+    TurnHistory,
+    host_tools::HostTools,
+    model_access::{ListModelsFuture, ModelAccess, ModelApiUse, cannot_list},
+    program,
+};
 use domain::{
     agent::{Agent, AgentSpec},
     event::Decision,
@@ -10,6 +15,7 @@ use domain::{
     owner::Owner,
     prices::PriceSource,
     project::ProjectSpace,
+    provider_settings::WorkspaceProviders,
     run::{Receipt, RunError},
     run_tree::ChildRun,
     usage::{Cost, Usage},
@@ -34,6 +40,11 @@ pub trait Provider: Send + Sync + 'static {
     /// The name that agents refer to the provider by.
     fn name(&self) -> &str;
 
+    /// What people call it.
+    fn label(&self) -> &str {
+        self.name()
+    }
+
     fn capabilities(&self) -> Capabilities;
 
     /// Rejects settings that this provider does not support, when the agent is created rather than when it runs.
@@ -51,9 +62,40 @@ pub trait Provider: Send + Sync + 'static {
         PriceSource::Table
     }
 
-    /// Returns whether a program of this provider gets a login or a key of the server.
-    fn lends_login(&self) -> bool {
+    /// Returns whether a program of this provider gets a login or a key of the server, in a workspace with these settings.
+    fn lends_login(&self, _settings: &WorkspaceProviders) -> bool {
         false
+    }
+
+    /// Returns whether what a workspace sets for providers concerns this one.
+    fn uses_settings(&self) -> bool {
+        true
+    }
+
+    /// The provider with a workspace's own address and key. `None` if it is the same for all workspaces: a provider with a
+    /// program gets the settings with each turn.
+    fn with_settings(&self, _settings: &WorkspaceProviders) -> Option<Arc<dyn Provider>> {
+        None
+    }
+
+    /// Returns whether it is the API of a vendor, without a program.
+    fn is_vendor_api(&self) -> bool {
+        false
+    }
+
+    /// The model APIs that its calls go to.
+    fn model_apis(&self) -> Vec<ModelApiUse> {
+        Vec::new()
+    }
+
+    /// The address and the key of its own model calls; `None` if a program makes them.
+    fn model_access(&self) -> Option<ModelAccess> {
+        None
+    }
+
+    /// Lists the models of its API with a real request.
+    fn list_models(&self) -> ListModelsFuture {
+        cannot_list(self.name())
     }
 
     /// Checks that this machine has what the provider needs.
@@ -120,6 +162,10 @@ pub enum Inspection {
     Missing {
         advice: String,
     },
+    /// The key of its model API is missing; `advice` says where to set it.
+    NeedsKey {
+        advice: String,
+    },
 }
 
 /// The agent, its folders, skills and MCP servers: everything a process needs to know before it is started.
@@ -140,6 +186,8 @@ pub struct AgentWorkspace {
     pub skills: Vec<SkillFolder>,
     /// Fully resolved. A CLI connects to the servers itself; for other providers the MCP manager does.
     pub mcp_servers: Vec<mcp::NamedMcpServer>,
+    /// What the workspace has set for providers: keys and addresses of its own.
+    pub provider_settings: Arc<WorkspaceProviders>,
     /// The tools that Greenroom itself gives to agents.
     pub host_tools: HostTools,
     /// Whether other agents are in the room.

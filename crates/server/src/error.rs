@@ -76,6 +76,7 @@ codes! {
     BudgetExceeded = "budget_exceeded", PAYMENT_REQUIRED, "A budget is used up";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong";
     McpFailed = "mcp_failed", BAD_GATEWAY, "The MCP server failed";
+    ProviderFailed = "provider_failed", BAD_GATEWAY, "The provider failed";
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Not available right now";
 }
 
@@ -178,6 +179,7 @@ impl From<engine::EngineError> for Problem {
             }
             E::Forbidden(refusal) => Self::from(refusal),
             E::OperatorOnly(detail) => Self::new(Code::OperatorOnly, detail),
+            E::ProviderFailed(message) => Self::new(Code::ProviderFailed, message),
             E::McpFailed { code, message } => Self::new(Code::McpFailed, message).with("failure", code),
             E::Unsupported(detail) => Self::new(Code::Unsupported, detail),
             E::Conflict(detail) => Self::new(Code::Conflict, detail),

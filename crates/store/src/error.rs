@@ -22,6 +22,8 @@ pub enum StoreError {
     SkillChanged,
     #[error("an MCP server named {0:?} already exists")]
     McpServerExists(String),
+    #[error("a provider named {0:?} already exists")]
+    ProviderExists(String),
     #[error("you have {} MCP servers, which is the limit; delete some", crate::MAX_MCP_SERVERS)]
     McpServerLimit,
     #[error("agent {0} does not exist")]

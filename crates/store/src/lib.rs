@@ -17,6 +17,7 @@ mod open;
 mod private_file;
 pub mod queue;
 mod row;
+mod search;
 mod secrets;
 mod upgrade;
 
@@ -33,6 +34,7 @@ pub use catalog::{
     memory::{MAX_MEMORIES, MemoryRecord},
     messages::TranscriptRange,
     provider_sessions::RunStartState,
+    provider_settings::{MAX_PROVIDER_SETTINGS, SettingsWrite},
     runs::{NamedRun, RunFilter},
     signals::SETTLED_SIGNALS_PER_DELETE,
     skill_files::SkillFilesChange,
@@ -51,5 +53,6 @@ pub use error::{StoreError, StoreFailure};
 #[cfg(feature = "test-hooks")]
 pub use open::HeldConnections;
 pub use open::{Backend, PlantedBug, Store, StoreAccess, StoreConfig};
+pub use search::{FoundMessage, IndexStep};
 pub use secrets::{SecretError, add_secrets_key, create_secrets_key};
 pub use upgrade::{SchemaState, schema_state};

@@ -32,6 +32,9 @@ macro_rules! files {
             "0020_run_contexts.sql",
             "0021_mcp_variables.sql",
             "0022_run_trees.sql",
+            "0023_provider_settings.sql",
+            "0024_search.sql",
+            "0025_room_placement.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

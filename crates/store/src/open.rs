@@ -11,6 +11,7 @@ use crate::{
     migrations,
     notify::{Notifier, NotifyHub, NotifyService, PostgresRelay},
     private_file,
+    search::ChangedRooms,
     secrets::{Secrets, create_secrets_key, read_keys},
 };
 use domain::{
@@ -104,6 +105,8 @@ struct StoreShared {
     counted_audit: Arc<CountedAudit>,
     /// Notified when something was deleted, for the eraser.
     deleted: Notify,
+    /// For the search index.
+    changed_rooms: ChangedRooms,
     secrets: Secrets,
     #[cfg(feature = "test-hooks")]
     planted: Option<PlantedBug>,
@@ -158,6 +161,7 @@ impl Store {
             requests,
             counted_audit: Arc::default(),
             deleted: Notify::new(),
+            changed_rooms: ChangedRooms::default(),
             secrets,
             #[cfg(feature = "test-hooks")]
             planted: config.planted_bug,
@@ -278,6 +282,10 @@ impl Store {
 
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.0.shared.secrets
+    }
+
+    pub(crate) fn changed_rooms(&self) -> &ChangedRooms {
+        &self.0.shared.changed_rooms
     }
 
     pub(crate) fn delete_notify(&self) -> &Notify {

@@ -27,10 +27,12 @@ pub enum OutsideSource {
     ModelEvent,
     /// The body of an HTTP error of a model API. The beginning is read.
     ModelError,
+    /// The list of the models of a model API.
+    ModelList,
 }
 
 impl OutsideSource {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::McpHttpAnswer,
         Self::McpHttpEvent,
         Self::McpHttpError,
@@ -40,6 +42,7 @@ impl OutsideSource {
         Self::ProgramStderr,
         Self::ModelEvent,
         Self::ModelError,
+        Self::ModelList,
     ];
 
     pub const fn max_bytes(self) -> usize {
@@ -50,6 +53,8 @@ impl OutsideSource {
             }
             // Far more than any event of a vendor.
             Self::ModelEvent => 8 * MB,
+            // Routers list hundreds of models, each with a description.
+            Self::ModelList => 4 * MB,
             Self::McpHttpError | Self::ModelError => 64 * KB,
             Self::ProgramStderr => 16 * KB,
         }

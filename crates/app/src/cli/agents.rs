@@ -6,12 +6,13 @@ use super::{
         ApiClient,
         responses::{AgentFilesResponse, AgentImportResponse, AgentListResponse},
     },
+    find::short_id,
 };
 use crate::terminal::table;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use domain::agent_files::AGENT_FILES;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
@@ -30,6 +31,12 @@ const IMPORT_DEADLINE: Duration = Duration::from_secs(60);
 pub struct AgentsArgs {
     #[command(subcommand)]
     command: Option<AgentsCommand>,
+    /// Show at most so many.
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    limit: usize,
+    /// Print them as JSON, one object per line.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     connection: ServerArgs,
 }
@@ -54,7 +61,7 @@ struct FolderArgs {
 
 pub async fn run(arguments: &AgentsArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
-        None => list(&arguments.connection).await,
+        None => list(arguments).await,
         Some(AgentsCommand::Export(export)) => write_folder(export).await,
         Some(AgentsCommand::Import(import)) => {
             let client = ApiClient::new(&import.connection)?;
@@ -65,14 +72,22 @@ pub async fn run(arguments: &AgentsArgs) -> anyhow::Result<Exit> {
     }
 }
 
-async fn list(connection: &ServerArgs) -> anyhow::Result<Exit> {
-    let client = ApiClient::new(connection)?;
+async fn list(arguments: &AgentsArgs) -> anyhow::Result<Exit> {
+    let client = ApiClient::new(&arguments.connection)?;
+    if arguments.json {
+        let list: Value = client.get("/api/agents", &[]).await?;
+        let agents: Vec<Value> =
+            list["agents"].as_array().into_iter().flatten().take(arguments.limit).cloned().collect();
+        table::print_json(&agents.into())?;
+        return Ok(Exit::Success);
+    }
     let AgentListResponse { agents } = client.get("/api/agents", &[]).await?;
     let rows: Vec<Vec<String>> = agents
         .into_iter()
-        .map(|agent| vec![agent.id.to_string(), agent.name, agent.provider, agent.model.unwrap_or_default()])
+        .take(arguments.limit)
+        .map(|agent| vec![short_id(agent.id.0), agent.name, agent.provider, agent.model.unwrap_or_default()])
         .collect();
-    table::print(&mut io::stdout().lock(), &["id", "name", "provider", "model"], &rows)?;
+    table::print_standard(&["id", "name", "provider", "model"], &rows)?;
     Ok(Exit::Success)
 }
 

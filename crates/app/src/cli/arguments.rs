@@ -1,6 +1,9 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
-use super::{agents, audit, auth, backup, budget, cancel, completions, events, memory, run, secrets, token};
+use super::{
+    agents, approve, audit, auth, backup, budget, cancel, chat, completions, events, memory, objects, rooms, run,
+    secrets, token,
+};
 use crate::{
     config::{ConfigFlags, NodeRole, SecretString},
     tls::CertificateFingerprint,
@@ -20,12 +23,22 @@ pub struct Cli {
 pub enum CliCommand {
     /// Start the server.
     Serve(ServeArgs),
+    /// Talk with an agent, line by line.
+    Chat(chat::ChatArgs),
     /// Ask an agent something and print its answer as it comes.
     Run(run::RunArgs),
     /// List the rooms.
-    Rooms(ServerArgs),
+    Rooms(rooms::RoomsArgs),
     /// List the agents, or move them between the server and a folder.
     Agents(agents::AgentsArgs),
+    /// Create an agent or a room.
+    Create(objects::CreateArgs),
+    /// Rename an agent or a room.
+    Rename(objects::RenameArgs),
+    /// Delete an agent or a room.
+    Delete(objects::DeleteArgs),
+    /// List the tool calls and questions that wait for a person, or answer one.
+    Approve(approve::ApproveArgs),
     /// Print the events of a room, one JSON object per line.
     Events(events::EventsArgs),
     /// Stop a run; returns when it has really stopped.

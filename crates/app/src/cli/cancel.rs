@@ -2,7 +2,11 @@
 
 use super::{
     Exit, ServerArgs,
-    client::{ApiClient, ClientError, responses::CancelResponse},
+    client::{
+        ApiClient, ClientError,
+        responses::{CancelResponse, RunListResponse},
+    },
+    find::find,
 };
 use crate::terminal::sanitize;
 use clap::Args;
@@ -17,15 +21,22 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Args, Debug)]
 pub struct CancelArgs {
-    /// The run's id.
-    run: RunId,
+    /// The run's id, or a part of it.
+    run: String,
     #[command(flatten)]
     connection: ServerArgs,
 }
 
 pub async fn run(arguments: &CancelArgs) -> anyhow::Result<Exit> {
     let client = ApiClient::new(&arguments.connection)?;
-    let cancelled = stop(&client, arguments.run).await?;
+    let run = match arguments.run.parse() {
+        Ok(run) => run,
+        Err(_) => {
+            let unfinished: RunListResponse = client.get("/api/runs", &[("limit", "1000")]).await?;
+            find("run", &unfinished.runs, &arguments.run)?.id
+        }
+    };
+    let cancelled = stop(&client, run).await?;
     writeln!(io::stdout(), "{}", sanitize::line(&cancelled.to_string(), 400))?;
     Ok(Exit::Success)
 }

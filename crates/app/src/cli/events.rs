@@ -9,10 +9,7 @@ use super::{
 };
 use crate::terminal::sanitize;
 use clap::Args;
-use domain::{
-    ids::RoomId,
-    position::{Position, Seq},
-};
+use domain::position::{Position, Seq};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{
@@ -26,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 #[derive(Args, Debug)]
 pub struct EventsArgs {
-    /// The room's id.
-    room: RoomId,
+    /// The room's name or id, or a part of the id.
+    room: String,
     /// Start after this position: a seq, or EPOCH-SEQ as in the id of a live frame.
     #[arg(long, value_name = "POSITION", default_value = "0", value_parser = position)]
     after: String,
@@ -60,7 +57,8 @@ struct EventSeq {
 pub async fn run(arguments: EventsArgs) -> anyhow::Result<Exit> {
     let client = ApiClient::new(&arguments.connection)?;
     let mut out = io::stdout().lock();
-    let path = format!("/api/rooms/{}/events", arguments.room);
+    let room = client.find_room(&arguments.room).await?;
+    let path = format!("/api/rooms/{room}/events");
     let mut after = arguments.after.clone();
     let mut seq: Seq = after.parse::<Position>()?.seq;
     let mut end = None;
@@ -83,7 +81,7 @@ pub async fn run(arguments: EventsArgs) -> anyhow::Result<Exit> {
     if !arguments.follow {
         return Ok(Exit::Success);
     }
-    let mut feed = RoomFeed::after(client, arguments.room, after, seq, PATIENCE);
+    let mut feed = RoomFeed::after(client, room, after, seq, PATIENCE);
     loop {
         match feed.next().await? {
             FeedItem::Event(event) => {

@@ -5,19 +5,23 @@
 //! server.
 
 mod agents;
+mod approve;
 mod arguments;
 mod audit;
 mod auth;
 pub mod backup;
 mod budget;
 mod cancel;
+mod chat;
 pub(crate) mod client;
 mod completions;
 pub(crate) mod doctor;
 mod events;
 pub mod exit;
+mod find;
 mod mcp;
 mod memory;
+mod objects;
 mod rooms;
 mod run;
 mod secrets;
@@ -40,8 +44,13 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             Ok(Exit::Success)
         }
         CliCommand::Run(arguments) => run::run(arguments).await,
-        CliCommand::Rooms(connection) => rooms::run(&connection).await,
+        CliCommand::Chat(arguments) => chat::run(arguments).await,
+        CliCommand::Rooms(arguments) => rooms::run(&arguments).await,
         CliCommand::Agents(arguments) => agents::run(&arguments).await,
+        CliCommand::Create(arguments) => objects::create(&arguments).await,
+        CliCommand::Rename(arguments) => objects::rename(&arguments).await,
+        CliCommand::Delete(arguments) => objects::delete(&arguments).await,
+        CliCommand::Approve(arguments) => approve::run(&arguments).await,
         CliCommand::Events(arguments) => events::run(arguments).await,
         CliCommand::Cancel(arguments) => cancel::run(&arguments).await,
         CliCommand::Budget(arguments) => budget::run(&arguments).await,

@@ -5,7 +5,10 @@ use super::{
     programs::{NON_ACP_PROVIDERS, is_provider_name, variable},
     reader::ConfigReader,
 };
-use providers::{acp::Preset, direct::Deadlines};
+use providers::{
+    acp::Preset,
+    direct::{Deadlines, is_local},
+};
 use std::collections::BTreeSet;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +18,8 @@ pub struct DirectSection {
     pub google: ModelEndpoint,
     /// Further servers with a chat completions API, by provider name.
     pub endpoints: Vec<(String, ModelEndpoint)>,
+    /// Model servers that are looked for on this machine: provider name and address.
+    pub local_servers: Vec<(String, String)>,
     /// Providers whose calls cost nothing.
     pub free: Vec<String>,
     /// Providers at another address than the vendor's that charge the vendor's prices.
@@ -72,6 +77,9 @@ const DIRECT_PROVIDERS: &str = "a list of anthropic, openai, openai_responses, g
 const ENDPOINTS: &str = "a list of entries NAME = ADDRESS or NAME = ADDRESS VARIABLE, with NAME of a-z, 0-9, _ and -, each \
                          name once and not the name of another provider";
 
+const LOCAL_SERVERS: &str = "a list of entries NAME = ADDRESS, with an address of this machine, such as \
+                             ollama = http://127.0.0.1:11434/v1";
+
 impl DirectSection {
     pub(super) fn read(from: &ConfigReader, environment: &Environment) -> Result<Self, AppConfigError> {
         let known: Vec<String> = Preset::all().into_iter().map(|preset| preset.name).collect();
@@ -89,6 +97,10 @@ impl DirectSection {
             anthropic: ANTHROPIC.read(from, environment)?,
             openai: OPENAI.read(from, environment)?,
             google: GOOGLE.read(from, environment)?,
+            local_servers: from.list("direct.local_servers", LOCAL_SERVERS, |text| {
+                let (name, ModelEndpoint { base_url, key_variables, .. }) = named(text)?;
+                (key_variables.is_empty() && is_local(&base_url)).then_some((name, base_url))
+            })?,
             free: from.list("direct.free", DIRECT_PROVIDERS, provider)?,
             vendor_prices: from.list("direct.vendor_prices", DIRECT_PROVIDERS, provider)?,
             deadlines: Deadlines {

@@ -203,7 +203,10 @@ fn the_manual_names_every_key_with_its_variable_and_default() {
         let variable = format!("GREENROOM_{}__{}", section.to_uppercase(), name.to_uppercase());
         let default = match kind {
             ValueKind::String(text) => format!("{text:?}"),
-            ValueKind::Array(_) => "[]".to_owned(),
+            ValueKind::Array(entries) => {
+                let entries: Vec<String> = entries.iter().map(|entry| format!("{:?}", entry.to_string())).collect();
+                format!("[{}]", entries.join(", "))
+            }
             other => other.to_string(),
         };
         let row = format!("| `{name}` | `{default}` | `{variable}` | ");

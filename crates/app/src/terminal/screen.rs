@@ -1,7 +1,7 @@
 //! Prints an answer: its text goes to standard output, everything else (thinking, tool calls, notes, the spinner) to
 //! standard error. If both are the same terminal, switching between them starts a new line.
 
-use super::{sanitize, spinner::Spinner};
+use super::{markdown::MarkdownColors, sanitize, spinner::Spinner};
 use std::io::{self, IsTerminal, Write};
 
 /// The longest note; notes are one line.
@@ -25,6 +25,8 @@ pub struct Screen<Out, Side> {
     cursor: CursorState,
     /// Whether the answer so far ends in the middle of a line.
     unfinished: bool,
+    /// Colors the answer.
+    markdown: Option<MarkdownColors>,
 }
 
 impl Screen<io::Stdout, io::Stderr> {
@@ -32,6 +34,12 @@ impl Screen<io::Stdout, io::Stderr> {
         let (out, side) = (io::stdout(), io::stderr());
         let (out_is_terminal, side_is_terminal) = (out.is_terminal(), side.is_terminal());
         Self::new(out, side, out_is_terminal, side_is_terminal, side_is_terminal && colors_wanted())
+    }
+
+    /// Colors the Markdown of answers, if they go to a terminal that wants colors.
+    pub fn with_markdown(self) -> Self {
+        let markdown = (self.out.is_terminal() && colors_wanted()).then(MarkdownColors::default);
+        Self { markdown, ..self }
     }
 }
 
@@ -46,7 +54,7 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
     pub fn new(out: Out, side: Side, out_is_terminal: bool, side_is_terminal: bool, dim: bool) -> Self {
         let spinner = Spinner::new(side_is_terminal);
         let shared = out_is_terminal && side_is_terminal;
-        Self { out, side, shared, dim, spinner, cursor: CursorState::LineStart, unfinished: false }
+        Self { out, side, shared, dim, spinner, cursor: CursorState::LineStart, unfinished: false, markdown: None }
     }
 
     /// Prints a part of the answer.
@@ -61,11 +69,22 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
             self.cursor = CursorState::Saying;
         }
         let shown = sanitize::text(delta);
-        self.out.write_all(shown.as_bytes())?;
+        match &mut self.markdown {
+            Some(markdown) => self.out.write_all(markdown.push(&shown).as_bytes())?,
+            None => self.out.write_all(shown.as_bytes())?,
+        }
         if !shown.is_empty() {
             self.unfinished = !shown.ends_with('\n');
         }
         self.out.flush()
+    }
+
+    /// Shows what waits for the end of its line.
+    fn flush_markdown(&mut self) -> io::Result<()> {
+        match &mut self.markdown {
+            Some(markdown) => self.out.write_all(markdown.finish().as_bytes()),
+            None => Ok(()),
+        }
     }
 
     /// Prints a part of the thinking.
@@ -111,6 +130,7 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
             self.fresh_line()?;
         }
         self.spinner.clear(&mut self.side)?;
+        self.flush_markdown()?;
         if self.unfinished {
             writeln!(self.out)?;
             self.unfinished = false;
@@ -136,6 +156,7 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
             CursorState::LineStart => {}
             // Only on a shared terminal: a pipe must not get a newline that is not part of the answer.
             CursorState::Saying if self.shared && self.unfinished => {
+                self.flush_markdown()?;
                 writeln!(self.out)?;
                 self.out.flush()?;
                 self.unfinished = false;

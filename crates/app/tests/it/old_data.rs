@@ -3,8 +3,11 @@
 //! `fixtures/make-data-folder.py` made it with the binary of commit b326654, and killed that server while runs were
 //! running, waiting and queued. `manifest.json` in the archive has what the old server returned, and its tokens.
 
-use crate::endpoints::requests::{
-    RoomFollower, data, get, journal, message_of, post, post_and_wait, post_body, runs_of, wait_for_end, within,
+use crate::endpoints::{
+    requests::{
+        RoomFollower, data, get, journal, message_of, post, post_and_wait, post_body, runs_of, wait_for_end, within,
+    },
+    search::search_until,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{
@@ -104,6 +107,7 @@ async fn a_data_folder_of_b326654_opens_and_goes_on() {
         assert_room_is_kept(&api, room).await;
     }
     get(&api, &format!("/api/rooms/{}", text(&manifest["deleted_room"]))).await.expect_problem(404, "not_found");
+    assert_old_messages_are_found(&api, rooms).await;
     for room in rooms {
         assert_room_answers(&api, room).await;
     }
@@ -142,6 +146,26 @@ async fn assert_accounts_are_kept(api: &TestClient, manifest: &Value) {
     let agents = get(api, "/api/agents").await.expect_status(200);
     assert_kept(&agents["agents"], &manifest["agents"]);
     get(api, &format!("/api/agents/{}", text(&manifest["deleted_agent"]))).await.expect_problem(404, "not_found");
+}
+
+/// They are indexed in the background after the upgrade.
+async fn assert_old_messages_are_found(api: &TestClient, rooms: &[Value]) {
+    let has_words = |message: &&Value| text(&message["text"]).chars().any(char::is_alphabetic);
+    let messages: Vec<&Value> =
+        rooms.iter().filter_map(|room| list(&room["messages"]).iter().find(has_words)).collect();
+    assert!(!messages.is_empty());
+    for message in messages {
+        let query: String = text(&message["text"]).chars().take(40).collect();
+        within("an old message to be found", async {
+            loop {
+                let hits = search_until(api, &[("q", &query), ("in", "messages"), ("limit", "100")], 1).await;
+                if hits.iter().any(|hit| hit["id"] == message["id"]) {
+                    return;
+                }
+            }
+        })
+        .await;
+    }
 }
 
 /// Started runs are interrupted and not repeated; queued runs are executed.

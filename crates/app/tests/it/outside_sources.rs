@@ -143,6 +143,15 @@ async fn h4_every_outside_source_is_bounded() {
             OutsideSource::ModelEvent => {
                 model_is_bounded(source, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ").await;
             }
+            OutsideSource::ModelList => {
+                let flooding =
+                    FloodingServer::start("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"").await;
+                let new = json!({"id": "flood", "base_url": flooding.url});
+                post(api, "/api/providers", &new).await.expect_status(201);
+                let listed = get(api, "/api/providers/flood/models").await.expect_problem(502, "provider_failed");
+                assert!(listed["detail"].as_str().unwrap().len() < ErrorText::MAX_CHARS, "{listed}");
+                flooding.assert_bounded(source);
+            }
             OutsideSource::ModelError => {
                 model_is_bounded(source, "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\n\r\n").await;
             }

@@ -31,11 +31,41 @@ pub struct Room {
     pub updated_at: Timestamp,
 }
 
+/// Where people have put a room in their lists. It is the same for everybody in the workspace, as the room is.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RoomPlacement {
+    /// Whether the room stays at the top of lists.
+    #[serde(default)]
+    pub pinned: bool,
+    /// Whether the room is out of sight. It works as before.
+    #[serde(default)]
+    pub archived: bool,
+    /// The folder of the room; `null` if it is in none. A folder exists while a room is in it.
+    #[serde(default)]
+    pub folder: Option<Name>,
+}
+
+/// A change of it; `None` keeps what there is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RoomPlacementPatch {
+    pub pinned: Option<bool>,
+    pub archived: Option<bool>,
+    pub folder: Option<Option<Name>>,
+}
+
+impl RoomPlacementPatch {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A room in a list of rooms: with its activity and its last message.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RoomSummary {
     #[serde(flatten)]
     pub room: Room,
+    #[serde(flatten)]
+    pub placement: RoomPlacement,
     /// Whether a run is queued or running.
     pub busy: bool,
     /// Whether a tool call waits for approval.

@@ -1,6 +1,6 @@
 //! Creates, updates and deletes agents. The rules for an agent's settings are here, so that every endpoint has them.
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, provider_access::apply_defaults};
 use domain::{
     actor::Actor,
     agent::{Agent, AgentSpec, MAX_SYSTEM_PROMPT_BYTES},
@@ -81,11 +81,12 @@ impl Engine {
         spec: &AgentSpec,
         stored_limits: &LimitOverrides,
     ) -> Result<(), EngineError> {
-        let Some(provider) = self.providers().get(&spec.provider) else {
+        let settings = self.settings_for(owner, &spec.provider).await?;
+        let Some(provider) = self.providers().resolve(&spec.provider, &settings) else {
             let detail = format!(
                 "provider: this server has no provider {:?}; choose one of: {}.",
                 spec.provider,
-                self.providers().names()
+                self.provider_names(&settings)
             );
             return Err(EngineError::refused("/provider", detail));
         };
@@ -100,11 +101,13 @@ impl Engine {
                 format!("the provider {} has its own settings for models; leave model_options out", spec.provider);
             return Err(EngineError::Refused { pointer: "/model_options".into(), detail });
         }
-        if let Some(detail) = self.providers().login_refusal(owner, &*provider) {
+        if let Some(detail) = self.providers().login_refusal(owner, &*provider, &settings) {
             return Err(EngineError::refused("/provider", detail));
         }
         let refused = |RefusedSetting { pointer, detail }| EngineError::refused(pointer, detail);
-        provider.check(spec).map_err(refused)
+        let mut spec = spec.clone();
+        apply_defaults(&mut spec, &*provider, &settings);
+        provider.check(&spec).map_err(refused)
     }
 }
 

@@ -158,7 +158,8 @@ impl Engine {
                 Err(problem) => server.problem = Some(problem),
             }
         }
-        let uses_mcp = self.providers().get(&agent.spec.provider).is_some_and(|provider| provider.capabilities().mcp);
+        let provider = self.provider_of(owner, &agent.spec.provider).await?;
+        let uses_mcp = provider.is_some_and(|provider| provider.capabilities().mcp);
         Ok(EffectiveView {
             agent_id: agent.id,
             room_id: room,

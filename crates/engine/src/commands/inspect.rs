@@ -1,7 +1,6 @@
-//! Lists the providers of this server, their capabilities, and whether their programs are installed.
+//! Inspects the providers of this server: their capabilities, and whether their programs are installed.
 
 use crate::Engine;
-use domain::{actor::Actor, permission::Permission};
 use providers::{Capabilities, Inspection, Provider};
 use serde::Serialize;
 use std::{path::Path, sync::Arc, time::Duration};
@@ -11,13 +10,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = Provider)]
-pub struct ProviderView {
-    /// The name that agents set as their `provider`.
+/// A provider of this server, and whether it can run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InspectedProvider {
     pub name: String,
     pub capabilities: CapabilitiesView,
     pub inspection: InspectionView,
+    /// Whether only the key of its model API is missing.
+    pub needs_key: bool,
 }
 
 /// What a provider can do.
@@ -52,32 +52,14 @@ pub enum InspectionView {
 
 /// The cached result of the last inspection, which may start programs.
 #[derive(Debug, Default)]
-pub(crate) struct InspectionCache(Mutex<Option<(Instant, Vec<ProviderView>)>>);
+pub(crate) struct InspectionCache(Mutex<Option<(Instant, Vec<InspectedProvider>)>>);
 
 const CACHE_TTL: Duration = Duration::from_secs(60);
 const DEADLINE: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// Lists all providers by name, as the actor may see them: which programs there are, and in which versions, is only for
-    /// the operator.
-    pub async fn providers_of(&self, actor: &Actor) -> Vec<ProviderView> {
-        let mut views = self.inspect_providers().await;
-        for view in &mut views {
-            if let InspectionView::Ready { version, program } = &mut view.inspection
-                && !actor.may(Permission::Operate)
-            {
-                (*version, *program) = (None, None);
-            }
-            let provider = self.providers().get(&view.name);
-            if let Some(advice) = provider.and_then(|it| self.providers().login_refusal(&actor.workspace, &*it)) {
-                view.inspection = InspectionView::Missing { advice };
-            }
-        }
-        views
-    }
-
     /// Lists all providers by name.
-    pub async fn inspect_providers(&self) -> Vec<ProviderView> {
+    pub async fn inspect_providers(&self) -> Vec<InspectedProvider> {
         // The lock is held during the inspection, so that concurrent requests share its result.
         let mut last = self.inspection_cache().0.lock().await;
         match &*last {
@@ -90,19 +72,23 @@ impl Engine {
     }
 }
 
-async fn inspect_all(all: impl Iterator<Item = Arc<dyn Provider>>) -> Vec<ProviderView> {
+async fn inspect_all(all: impl Iterator<Item = Arc<dyn Provider>>) -> Vec<InspectedProvider> {
     let mut looking = JoinSet::new();
-    let mut views: Vec<ProviderView> = Vec::new();
+    let mut views: Vec<InspectedProvider> = Vec::new();
     for (index, provider) in all.enumerate() {
         let advice = format!("the inspection took longer than {} s; see the server's log", DEADLINE.as_secs());
         let (name, capabilities) = (provider.name().to_owned(), capabilities_view(provider.capabilities()));
-        views.push(ProviderView { name, capabilities, inspection: InspectionView::Missing { advice } });
+        let inspection = InspectionView::Missing { advice };
+        views.push(InspectedProvider { name, capabilities, inspection, needs_key: false });
         let inspection = provider.inspect();
         looking.spawn(async move { (index, timeout(DEADLINE, inspection).await) });
     }
     while let Some(looked) = looking.join_next().await {
         match looked {
-            Ok((index, Ok(found))) => views[index].inspection = inspection_view(found),
+            Ok((index, Ok(found))) => {
+                views[index].needs_key = matches!(found, Inspection::NeedsKey { .. });
+                views[index].inspection = inspection_view(found);
+            }
             Ok((index, Err(_))) => {
                 tracing::warn!(provider = views[index].name, "the inspection of a provider timed out")
             }
@@ -112,18 +98,18 @@ async fn inspect_all(all: impl Iterator<Item = Arc<dyn Provider>>) -> Vec<Provid
     views
 }
 
-fn capabilities_view(can: Capabilities) -> CapabilitiesView {
+pub(super) fn capabilities_view(can: Capabilities) -> CapabilitiesView {
     let Capabilities { resume, steer, approvals, thinking, mcp, skills } = can;
     CapabilitiesView { resume, steer, approvals, thinking, mcp, skills }
 }
 
 /// Shows only the file name: the path of the program is for the operator.
-fn inspection_view(found: Inspection) -> InspectionView {
+pub(super) fn inspection_view(found: Inspection) -> InspectionView {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     match found {
         Inspection::Ready { version, program } => {
             InspectionView::Ready { version, program: program.as_deref().and_then(name) }
         }
-        Inspection::Missing { advice } => InspectionView::Missing { advice },
+        Inspection::Missing { advice } | Inspection::NeedsKey { advice } => InspectionView::Missing { advice },
     }
 }

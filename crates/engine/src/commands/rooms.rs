@@ -12,7 +12,7 @@ use domain::{
     owner::Owner,
     permission::Permission,
     project::SpaceKey,
-    room::{MAX_AGENTS, PolicyError, Room, RoomPolicy},
+    room::{MAX_AGENTS, PolicyError, Room, RoomPlacementPatch, RoomPolicy},
     run_tree::MAX_TREE_DEPTH,
     time::Timestamp,
 };
@@ -38,6 +38,7 @@ pub struct RoomPatch {
     pub policy: Option<Value>,
     /// The new list of participants.
     pub agents: Option<Vec<AgentId>>,
+    pub placement: RoomPlacementPatch,
 }
 
 impl Engine {
@@ -88,7 +89,9 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let owner = actor.require(Permission::Post)?;
         let room = self.store().room(owner, id).await?;
-        let RoomPatch { name, policy, agents } = patch;
+        let RoomPatch { name, policy, agents, placement } = patch;
+        // Pinning or archiving a room is no activity of it.
+        let is_only_placed = !placement.is_empty() && name.is_none() && policy.is_none() && agents.is_none();
         let wanted = match &agents {
             Some(agents) => Some(self.find_agents(owner, agents).await?),
             None => None,
@@ -104,7 +107,12 @@ impl Engine {
             Some(policy) => audit_detail(actor, id, json!({"policy": policy})),
             None => audit(actor, AuditAction::Update, id),
         });
-        changes.push(RowChange::UpdateRoom { owner: owner.clone(), name, policy });
+        if !placement.is_empty() {
+            changes.push(RowChange::PlaceRoom { owner: owner.clone(), patch: placement });
+        }
+        if !is_only_placed {
+            changes.push(RowChange::UpdateRoom { owner: owner.clone(), name, policy });
+        }
         let is_wanted = |id: &AgentId| agents.as_ref().is_none_or(|agents| agents.contains(id));
         for &agent_id in room.agents.iter().filter(|id| !is_wanted(id)) {
             events.push(NewEvent::new(ParticipantLeft { agent_id }));

@@ -36,7 +36,7 @@ impl Engine {
             return Ok(Vec::new());
         }
         for agent in planned {
-            let provider = self.providers().get(&agent.spec.provider);
+            let provider = self.provider_of(owner, &agent.spec.provider).await?;
             if !provider.is_some_and(|provider| provider.capabilities().steer) {
                 return Err(EngineError::Unsupported(format!(
                     "{} cannot be steered during an answer: its provider {} does not support it; use interrupt or \

@@ -96,15 +96,6 @@ async fn prepare_turn(
 ) -> Result<Result<PreparedTurn, RunError>, StoreError> {
     let prefetch = claimed.prefetch.take();
     let ClaimedRun { claim, run, agent, message, .. } = &*claimed;
-    let Some(provider) = engine.providers().get(&agent.spec.provider) else {
-        let message =
-            format!("this server has no provider {:?}; it has: {}", agent.spec.provider, engine.providers().names());
-        return Ok(Err(RunError::new("no_provider", message)));
-    };
-    // The grant may have been withdrawn since the agent was created.
-    if let Some(message) = engine.providers().login_refusal(&claim.owner, &*provider) {
-        return Ok(Err(RunError::new("login_not_lent", message)));
-    }
     // A run that started with its message was checked with it.
     if claimed.started.is_none()
         && let Some(error) = over_budget(engine, claimed, above).await?
@@ -139,12 +130,16 @@ async fn prepare_turn(
     let knowledge = async {
         match known {
             Some((head, session, messages)) => Ok(transcript.build(head, session, messages)),
-            None => transcript.load(provider.name()).await,
+            None => transcript.load(&agent.spec.provider).await,
         }
     };
     let (workspace, knowledge) = tokio::join!(workspace, knowledge);
     let PreparedWorkspace { workspace: mut place, notices, prompt: text } = match workspace {
         Ok(workspace) => workspace,
+        Err(error) => return Ok(Err(error)),
+    };
+    let provider = match engine.provider_for_run(&claim.owner, &agent.spec.provider, &place.provider_settings) {
+        Ok(provider) => provider,
         Err(error) => return Ok(Err(error)),
     };
     room.introduce(&mut place.agent);

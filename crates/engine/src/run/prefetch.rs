@@ -38,9 +38,8 @@ impl Prefetch {
 
     async fn try_read(engine: &Engine, owner: &Owner, room: RoomId, agent: &Agent, message: &str) -> Option<Self> {
         let store = engine.store();
-        let provider = engine.providers().get(&agent.spec.provider)?;
         let RunStartState { head, is_training_room: trains_a_skill, session } =
-            store.run_start_state(room, agent.id, provider.name()).await.ok()?;
+            store.run_start_state(room, agent.id, &agent.spec.provider).await.ok()?;
         let messages = async {
             match &session {
                 Some(known) => {

@@ -32,13 +32,14 @@ mod turn;
 pub use preset::Preset;
 
 use crate::{
-    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, Provider, TurnChannel, TurnFuture,
-    TurnRequest,
+    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, ModelApiUse, Provider, TurnChannel,
+    TurnFuture, TurnRequest,
     agent_tokens::HostToolsAccess,
     crash_breaker::CrashBreaker,
     pool::{ConversationKey, PoolLimits, ProcessPool},
     program::AgentProgram,
 };
+use domain::provider_settings::WorkspaceProviders;
 use process::AcpLauncher;
 use std::{
     sync::{
@@ -90,9 +91,19 @@ impl Provider for AcpProvider {
         &self.shared.launcher.preset.name
     }
 
-    fn lends_login(&self) -> bool {
+    fn label(&self) -> &str {
+        self.shared.launcher.preset.label()
+    }
+
+    fn lends_login(&self, settings: &WorkspaceProviders) -> bool {
         let AcpLauncher { preset, program, .. } = &self.shared.launcher;
+        let program = program.without_own_access(&preset.wires(), settings);
         program.lends_file(preset.login_files) || program.lends_variable(preset.allowed_variables)
+    }
+
+    fn model_apis(&self) -> Vec<ModelApiUse> {
+        let AcpLauncher { preset, program, .. } = &self.shared.launcher;
+        program.model_apis(&preset.wires())
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -90,6 +90,22 @@ impl Preset {
         Self::all().into_iter().find(|preset| preset.name == name)
     }
 
+    /// What people call the agent.
+    pub fn label(&self) -> &str {
+        match self.name.as_str() {
+            "gemini" => "Gemini CLI",
+            "claude-agent-acp" => "Claude Agent (ACP)",
+            "codex-acp" => "Codex (ACP)",
+            "opencode" => "OpenCode",
+            "goose" => "Goose",
+            "qwen" => "Qwen Code",
+            "copilot" => "GitHub Copilot CLI",
+            "cursor" => "Cursor CLI",
+            "vibe" => "Mistral Vibe",
+            name => name,
+        }
+    }
+
     /// The model APIs that the program finds by variables, so that it can use the gateway.
     pub fn wires(&self) -> Vec<ModelWire> {
         let uses = |wire: &ModelWire| wire.key_variables().any(|name| self.allowed_variables.contains(&name));

@@ -18,7 +18,10 @@ use crate::{
     pool::PooledProcess,
     program::{self, AgentProgram, STOP_TIMEOUTS},
 };
-use domain::run::{Receipt, RunError};
+use domain::{
+    provider_settings::WorkspaceProviders,
+    run::{Receipt, RunError},
+};
 use serde_json::{Value, json};
 use std::{
     ffi::OsString,
@@ -71,6 +74,8 @@ pub struct AcpLaunchSettings {
     system_prompt: Option<String>,
     skills: Vec<SkillFolder>,
     mcp_servers: Vec<domain::mcp::NamedMcpServer>,
+    /// The workspace's own keys and addresses.
+    provider_settings: WorkspaceProviders,
     /// The program lists them once.
     pub host_tools: Vec<HostToolDefinition>,
     /// The tool policy as rules for the program.
@@ -88,6 +93,9 @@ impl AcpLaunchSettings {
             system_prompt: workspace.agent.spec.system_prompt.clone(),
             skills: workspace.skills.clone(),
             mcp_servers: workspace.mcp_servers.clone(),
+            provider_settings: workspace
+                .provider_settings
+                .only(&preset.wires().iter().map(|wire| wire.settings).collect::<Vec<_>>()),
             host_tools: workspace.host_tools.offered(&HostToolAgent::with_program(workspace.clone())),
             rules: if has_rules { gemini::rules(&workspace.agent.spec.tools) } else { String::new() },
             overrides,
@@ -127,12 +135,14 @@ impl AcpLauncher {
         };
         let start_error =
             |why: &dyn std::fmt::Display| RunError::new("program_crashed", format!("{name} cannot start: {why}"));
+        let (wires, settings) = (self.preset.wires(), &workspace.provider_settings);
+        let program = self.program.for_workspace(&wires, settings);
         let access = workspace.sandbox.as_ref().map(|sandbox| {
-            let AgentProgram { gateway, environment, .. } = &self.program;
-            gateway.issue(&sandbox.key, &self.preset.wires(), environment, &workspace.mcp_servers).map(Arc::new)
+            let AgentProgram { gateway, environment, .. } = &program;
+            gateway.issue(&sandbox.key, &wires, environment, settings, &workspace.mcp_servers).map(Arc::new)
         });
         let access = access.transpose().map_err(|error| start_error(&error))?;
-        let (preset, program, at) = (self.preset.clone(), self.program.clone(), workspace.clone());
+        let (preset, at) = (self.preset.clone(), workspace.clone());
         let given = access.clone();
         let prepared = tokio::task::spawn_blocking(move || match (&at.sandbox, given) {
             (Some(sandbox), Some(access)) => folder::prepare_inside(&preset, &program, &at, sandbox, &access),

@@ -1,11 +1,15 @@
 //! The command line, environment and MCP configuration of Claude Code. Pure.
 
 use crate::{
-    AgentWorkspace, gateway,
+    AgentWorkspace,
+    gateway::{self, ModelWire},
     host_tools::{self, HostToolAgent, HostToolDefinition},
     program::{self, AgentProgram},
 };
-use domain::mcp::{McpTransport, NamedMcpServer, server_pattern};
+use domain::{
+    mcp::{McpTransport, NamedMcpServer, server_pattern},
+    provider_settings::WorkspaceProviders,
+};
 use serde_json::{Value, json};
 use std::{
     ffi::{OsStr, OsString},
@@ -13,6 +17,9 @@ use std::{
     sync::Arc,
 };
 use workbench::{process::ProcessSpec, project_sandbox::SandboxSpec, skills::SkillFolder};
+
+/// The model API that the program calls.
+pub(super) const WIRES: [ModelWire; 1] = [ModelWire::ANTHROPIC];
 
 /// Settings that cannot change while the process runs: if they do, the process is replaced. The model is not included,
 /// because it can be changed at run time.
@@ -34,6 +41,8 @@ pub(super) struct ClaudeLaunchSettings {
     /// all rooms, and skills of two rooms must not meet.
     pub skills_folder: PathBuf,
     pub mcp_servers: Vec<NamedMcpServer>,
+    /// The workspace's own key and address.
+    pub provider_settings: WorkspaceProviders,
     pub sandbox: Option<Arc<SandboxSpec>>,
 }
 
@@ -58,6 +67,7 @@ impl ClaudeLaunchSettings {
             mcp_file: workspace.home.join(format!("mcp-{}.json", workspace.room_id)),
             skills_folder: workspace.home.join("skills").join(workspace.room_id.to_string()),
             mcp_servers: workspace.mcp_servers.clone(),
+            provider_settings: workspace.provider_settings.only(&WIRES.map(|wire| wire.settings)),
             sandbox: workspace.sandbox.clone(),
         }
     }

@@ -24,13 +24,13 @@ mod turn;
 mod wire;
 
 use crate::{
-    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Provider, RefusedSetting, TurnChannel, TurnFuture,
-    TurnRequest,
+    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, ModelApiUse, Provider, RefusedSetting, TurnChannel,
+    TurnFuture, TurnRequest,
     crash_breaker::CrashBreaker,
     pool::{self, ConversationKey, PoolLimits, ProcessPool},
     program::AgentProgram,
 };
-use domain::{agent::AgentSpec, ids::AgentId, run::RunError};
+use domain::{agent::AgentSpec, ids::AgentId, provider_settings::WorkspaceProviders, run::RunError};
 use process::ClaudeProcess;
 use std::{
     path::PathBuf,
@@ -93,6 +93,10 @@ impl Provider for ClaudeCodeProvider {
         "claude_code"
     }
 
+    fn label(&self) -> &str {
+        "Claude Code"
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { resume: true, steer: true, approvals: true, thinking: true, mcp: true, skills: true }
     }
@@ -106,9 +110,13 @@ impl Provider for ClaudeCodeProvider {
         }
     }
 
-    fn lends_login(&self) -> bool {
-        let program = &self.shared.program;
+    fn lends_login(&self, settings: &WorkspaceProviders) -> bool {
+        let program = &self.shared.program.without_own_access(&command::WIRES, settings);
         folders::operator_login(program).is_some() || program.lends_variable(&command::login_variables(program))
+    }
+
+    fn model_apis(&self) -> Vec<ModelApiUse> {
+        self.shared.program.model_apis(&command::WIRES)
     }
 
     fn runs_program(&self) -> bool {

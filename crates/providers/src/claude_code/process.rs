@@ -1,12 +1,12 @@
 //! A Claude Code process: starts it in the agent's folders, stops it with a receipt, and explains its failures.
 
 use super::{
-    command::ClaudeLaunchSettings,
+    command::{ClaudeLaunchSettings, WIRES},
     conversation::{ClaudeConversation, ClaudeConversationError},
     folders, wire,
 };
 use crate::{
-    gateway::{GatewayAccess, ModelWire},
+    gateway::GatewayAccess,
     pool::PooledProcess,
     program::{AgentProgram, STOP_TIMEOUTS},
 };
@@ -42,9 +42,10 @@ impl ClaudeProcess {
         model: Option<&str>,
         resume: Option<&str>,
     ) -> Result<Self, RunError> {
+        let program = &program.for_workspace(&WIRES, &settings.provider_settings);
         let access = settings.sandbox.as_ref().map(|sandbox| {
-            let wires = [ModelWire::ANTHROPIC];
-            program.gateway.issue(&sandbox.key, &wires, &program.environment, &settings.mcp_servers)
+            let AgentProgram { gateway, environment, .. } = program;
+            gateway.issue(&sandbox.key, &WIRES, environment, &settings.provider_settings, &settings.mcp_servers)
         });
         let access = access.transpose().map_err(|error| cannot_start(&error.to_string()))?;
         let (login, folders) = (folders::operator_login(program), settings.clone());

@@ -12,6 +12,9 @@ use std::{
 };
 use workbench::{process::ProcessSpec, project_sandbox::SandboxSpec};
 
+/// The model API that the program calls.
+pub const WIRES: [ModelWire; 1] = [ModelWire::OPENAI];
+
 /// Holds the token for the gateway. Codex hides variables with such a name from the agent's commands.
 pub const TOKEN_VARIABLE: &str = "GATEWAY_TOKEN";
 

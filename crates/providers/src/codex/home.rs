@@ -1,11 +1,12 @@
 //! Prepares the agent's own `CODEX_HOME`.
 
+use super::command::WIRES;
 use crate::{
     AgentWorkspace,
     agent_files::AgentFiles,
     program::{self, AgentProgram},
 };
-use domain::mcp::NamedMcpServer;
+use domain::{mcp::NamedMcpServer, provider_settings::WorkspaceProviders};
 use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, symlink},
@@ -31,13 +32,16 @@ pub struct CodexHome {
     pub sandbox: Option<Arc<SandboxSpec>>,
     /// The MCP servers that the program reaches through the gateway, if it is in a sandbox.
     pub mcp_servers: Vec<NamedMcpServer>,
+    /// The workspace's own key and address.
+    pub provider_settings: WorkspaceProviders,
 }
 
 impl CodexHome {
     pub fn of(workspace: &AgentWorkspace) -> Self {
         let sandbox = workspace.sandbox.clone();
         let mcp_servers = if sandbox.is_some() { workspace.mcp_servers.clone() } else { Vec::new() };
-        Self { folder: workspace.home.clone(), sandbox, mcp_servers }
+        let provider_settings = workspace.provider_settings.only(&WIRES.map(|wire| wire.settings));
+        Self { folder: workspace.home.clone(), sandbox, mcp_servers, provider_settings }
     }
 
     /// As the program sees it.
@@ -69,6 +73,8 @@ pub fn prepare(home: &Path, program: &AgentProgram) -> io::Result<()> {
         Some(shared) if program.share_login && shared.is_file() && own.symlink_metadata().is_err() => {
             symlink(shared, own)
         }
+        // A link of earlier: the login is not shared any more, or the workspace has a key of its own.
+        _ if !program.share_login && own.is_symlink() => std::fs::remove_file(own),
         _ => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use super::{
     thread_router::ThreadRouter,
 };
 use crate::{
-    gateway::{GatewayAccess, ModelWire},
+    gateway::GatewayAccess,
     jsonrpc::{CallError, CloseReason, RpcConnection, RpcFormat, RpcIncoming, RpcPeer},
     program::{AgentProgram, STOP_TIMEOUTS},
 };
@@ -189,12 +189,13 @@ async fn launch(program: &AgentProgram, home: &CodexHome) -> Result<LaunchedCode
         return Err(RunError::new("program_missing", message));
     };
     let prepared = tokio::task::spawn_blocking({
-        let (program, home) = (program.clone(), home.clone());
+        let (program, home) = (program.for_workspace(&command::WIRES, &home.provider_settings), home.clone());
         move || match &home.sandbox {
             Some(sandbox) => {
                 home::prepare_inside(&home, sandbox)?;
-                let wires = [ModelWire::OPENAI];
-                let access = program.gateway.issue(&sandbox.key, &wires, &program.environment, &home.mcp_servers);
+                let AgentProgram { gateway, environment, .. } = &program;
+                let (key, servers) = (&sandbox.key, &home.mcp_servers);
+                let access = gateway.issue(key, &command::WIRES, environment, &home.provider_settings, servers);
                 let access = access.map_err(io::Error::other)?;
                 Ok((command::app_server_inside(&program, &found, &home, sandbox, &access), None, Some(access)))
             }

@@ -20,10 +20,10 @@ mod thread_settings;
 mod turn;
 
 use crate::{
-    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, Provider, TurnChannel, TurnEnd, TurnFuture,
-    TurnOutcome, TurnRequest, program::AgentProgram,
+    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, ModelApiUse, Provider, TurnChannel, TurnEnd,
+    TurnFuture, TurnOutcome, TurnRequest, program::AgentProgram,
 };
-use domain::run::RunError;
+use domain::{provider_settings::WorkspaceProviders, run::RunError};
 use instance::INSTALL_ADVICE;
 use pool::CodexPool;
 use std::time::Duration;
@@ -58,12 +58,21 @@ impl Provider for CodexProvider {
         "codex"
     }
 
+    fn label(&self) -> &str {
+        "Codex"
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { resume: true, steer: true, approvals: true, thinking: true, mcp: true, skills: true }
     }
 
-    fn lends_login(&self) -> bool {
-        self.program.lends_file(&[home::SHARED_LOGIN]) || self.program.lends_variable(&command::PASSED)
+    fn lends_login(&self, settings: &WorkspaceProviders) -> bool {
+        let program = self.program.without_own_access(&command::WIRES, settings);
+        program.lends_file(&[home::SHARED_LOGIN]) || program.lends_variable(&command::PASSED)
+    }
+
+    fn model_apis(&self) -> Vec<ModelApiUse> {
+        self.program.model_apis(&command::WIRES)
     }
 
     fn runs_program(&self) -> bool {

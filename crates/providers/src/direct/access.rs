@@ -1,6 +1,7 @@
 //! Where an API is and how requests to it authenticate: everything of a provider that an operator may change while the
 //! server runs, as plain data. Keys and header values are never shown (invariant 17).
 
+use domain::provider_settings::ProviderSettings;
 use reqwest::header::{HeaderName, HeaderValue};
 use std::{fmt, net::IpAddr};
 
@@ -14,9 +15,40 @@ pub struct ApiAccess {
     /// The environment variables that may hold the key, in the order in which they are tried; empty if no key is needed.
     pub key_variables: Vec<String>,
     pub headers: Vec<ApiHeader>,
+    /// Whether only public addresses may be reached, and what the operator allows: the address is not the operator's.
+    pub is_guarded: bool,
 }
 
+/// Where the key of a workspace's own settings comes from, for people.
+const SETTINGS: &str = "the provider settings";
+
 impl ApiAccess {
+    /// The access with a workspace's own address and key. The server's key and headers belong to the server's account: they
+    /// are not used with a key of the workspace, and never sent to an address of the workspace.
+    pub(super) fn with_settings(&self, settings: &ProviderSettings, is_operators: bool) -> Self {
+        let mut access = self.clone();
+        if let Some(base_url) = &settings.base_url {
+            access.base_url.clone_from(base_url);
+            access.base_url_variable = None;
+            access.is_guarded = !is_operators;
+            (access.key, access.headers) = (None, Vec::new());
+        }
+        if let Some(key) = settings.key.as_deref().and_then(|key| ApiKey::new(key, SETTINGS)) {
+            (access.key, access.headers) = (Some(key), Vec::new());
+        }
+        access
+    }
+
+    /// Where the key, or else the address, comes from.
+    pub(super) fn source(&self) -> Option<AccessSource> {
+        match &self.key {
+            Some(key) if key.source == SETTINGS => Some(AccessSource::Settings),
+            Some(_) => Some(AccessSource::Environment),
+            None if !self.headers.is_empty() || self.base_url_variable.is_some() => Some(AccessSource::Environment),
+            None => None,
+        }
+    }
+
     pub fn is_authenticated(&self) -> bool {
         self.key.is_some() || self.headers.iter().any(|header| header.name == reqwest::header::AUTHORIZATION)
     }
@@ -45,6 +77,15 @@ impl ApiAccess {
     pub(super) fn key_variable_names(&self) -> Option<String> {
         (!self.key_variables.is_empty()).then(|| self.key_variables.join(" or "))
     }
+}
+
+/// Where a provider's key or address comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessSource {
+    /// Variables of the server's environment.
+    Environment,
+    /// The workspace's own settings.
+    Settings,
 }
 
 /// An API key, and where it comes from.
@@ -108,6 +149,11 @@ pub fn is_at_host(url: &str, host: &str) -> bool {
     found.strip_suffix(host).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
+/// Returns whether two URLs are on one host.
+pub(super) fn is_same_host(one: &str, other: &str) -> bool {
+    host_of(one).eq_ignore_ascii_case(host_of(other))
+}
+
 fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -120,7 +166,8 @@ fn host_of(url: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiAccess, ApiHeader, ApiKey, is_at_host, is_local};
+    use super::{AccessSource, ApiAccess, ApiHeader, ApiKey, is_at_host, is_local};
+    use domain::provider_settings::ProviderSettings;
 
     #[test]
     fn loopback_urls_are_local() {
@@ -153,6 +200,7 @@ mod tests {
             key: ApiKey::new(" sk-secret\n", "ANTHROPIC_API_KEY"),
             key_variables: vec!["ANTHROPIC_API_KEY".into()],
             headers: ApiHeader::new("X-Team", "blue secret", "ANTHROPIC_CUSTOM_HEADERS").into_iter().collect(),
+            is_guarded: false,
         };
         let shown = access.describe();
         assert!(!shown.contains("secret") && !shown.contains("hunter2"), "{shown}");
@@ -163,6 +211,15 @@ mod tests {
         }
         assert!(!format!("{:?}{:?}", access.key, access.headers).contains("secret"));
         assert_eq!(access.secrets().collect::<Vec<_>>(), ["sk-secret", "blue secret"]);
+        // The server's secrets stay at the server's address.
+        let moved = ProviderSettings { base_url: Some("https://x.example".into()), ..ProviderSettings::default() };
+        let moved = access.with_settings(&moved, false);
+        assert!(moved.secrets().next().is_none() && moved.is_guarded && !moved.is_authenticated());
+        let own = ProviderSettings { key: Some("sk-own".into()), ..ProviderSettings::default() };
+        let own = access.with_settings(&own, false);
+        assert_eq!(own.secrets().collect::<Vec<_>>(), ["sk-own"]);
+        assert_eq!((own.base_url.as_str(), own.is_guarded), (access.base_url.as_str(), false));
+        assert_eq!((own.source(), access.source()), (Some(AccessSource::Settings), Some(AccessSource::Environment)));
         let bad = ["  ", "two words", "a\u{1}"];
         assert!(bad.iter().all(|text| ApiKey::new(text, "X").is_none()));
         assert!(ApiHeader::new("a b", "x", "X").is_none() && ApiHeader::new("a", "x\ny", "X").is_none());

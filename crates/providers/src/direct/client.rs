@@ -1,7 +1,9 @@
 //! The HTTP client of the model APIs: a request out, a stream in. Dropping the stream closes the connection.
 
 use super::{
-    access::{ApiAccess, is_local},
+    access::ApiAccess,
+    http::ModelHttp,
+    models::{self, ListedModel},
     retry,
     wire::{
         AnswerParser, AnswerPiece, ModelApiKind,
@@ -9,12 +11,9 @@ use super::{
     },
 };
 use domain::mcp::{McpSecrets, url_without_secrets};
-use reqwest::{StatusCode, header, redirect::Policy};
+use reqwest::{StatusCode, header};
 use serde_json::Value;
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use workbench::outside::{self, OutsideSource};
 
@@ -39,35 +38,12 @@ struct ModelClientInner {
     api: ModelApiKind,
     access: ApiAccess,
     deadlines: Deadlines,
-    /// Created on first use, because it reads the machine's certificates.
-    http: OnceLock<Result<reqwest::Client, String>>,
+    http: ModelHttp,
 }
 
 impl ModelClient {
-    pub fn new(api: ModelApiKind, access: ApiAccess, deadlines: Deadlines) -> Self {
-        Self(Arc::new(ModelClientInner { api, access, deadlines, http: OnceLock::new() }))
-    }
-
-    fn http(&self) -> Result<&reqwest::Client, ModelFailure> {
-        let inner = &self.0;
-        let client = inner.http.get_or_init(|| {
-            // Fails only if a provider is already installed, which is fine.
-            drop(rustls::crypto::ring::default_provider().install_default());
-            // A redirect could send the key to another host.
-            let mut builder = reqwest::Client::builder()
-                .connect_timeout(inner.deadlines.connect)
-                .redirect(Policy::none())
-                .tcp_nodelay(true)
-                .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")));
-            if is_local(&inner.access.base_url) {
-                builder = builder.no_proxy();
-            }
-            builder.build().map_err(|error| error.to_string())
-        });
-        let cannot = |error: &String| {
-            ModelFailure::new(ModelFailureKind::Refused, format!("cannot create an HTTP client: {error}"))
-        };
-        client.as_ref().map_err(cannot)
+    pub fn new(api: ModelApiKind, access: ApiAccess, deadlines: Deadlines, http: ModelHttp) -> Self {
+        Self(Arc::new(ModelClientInner { api, access, deadlines, http }))
     }
 
     /// Sends a request, and returns when the answer starts.
@@ -81,15 +57,9 @@ impl ModelClient {
         failure
     }
 
-    async fn begin(&self, model: &str, body: Value, keeps_raw: bool) -> Result<AnswerStream, ModelFailure> {
-        let ModelClientInner { api, access, deadlines, .. } = &*self.0;
-        let base_url = access.base_url.as_str();
-        let url = url(*api, base_url, model).ok_or_else(|| {
-            let message = format!("the model's API at {} is not a valid address", url_without_secrets(base_url));
-            ModelFailure::new(ModelFailureKind::Refused, message)
-        })?;
-        let mut request = self.http()?.post(url).header(header::ACCEPT, "text/event-stream").json(&body);
-        drop(body);
+    /// Adds the key and what else the API needs to know who asks.
+    fn authenticated(&self, mut request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        let ModelClientInner { api, access, .. } = &*self.0;
         if *api == ModelApiKind::Messages {
             request = request.header("anthropic-version", ANTHROPIC_VERSION);
         }
@@ -102,6 +72,41 @@ impl ModelClient {
         for header in &access.headers {
             request = request.header(&header.name, &header.value);
         }
+        request
+    }
+
+    /// Lists the models of the API, with a deadline for the whole call.
+    pub async fn list_models(&self, deadline: Duration) -> Result<Vec<ListedModel>, ModelFailure> {
+        match timeout(deadline, self.request_models()).await {
+            Ok(models) => models.map_err(|failure| self.redact_key(failure)),
+            Err(_) => Err(timed_out("did not answer", deadline)),
+        }
+    }
+
+    async fn request_models(&self) -> Result<Vec<ListedModel>, ModelFailure> {
+        let ModelClientInner { api, access, http, .. } = &*self.0;
+        let base_url = access.base_url.as_str();
+        let url = models::url(*api, base_url).ok_or_else(|| invalid_address(base_url))?;
+        let request = self.authenticated(http.client(access)?.get(url).header(header::ACCEPT, "application/json"));
+        let response = request.send().await.map_err(|error| send_failure(&error, base_url))?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            let body = outside::read_body_start(response, OutsideSource::ModelError).await;
+            return Err(models::failure(status.as_u16(), base_url, &body));
+        }
+        let body = outside::read_body(response, OutsideSource::ModelList).await;
+        let body = body.map_err(|_| ModelFailure::new(ModelFailureKind::InvalidResponse, models::no_list(base_url)))?;
+        models::parse(*api, &body)
+            .ok_or_else(|| ModelFailure::new(ModelFailureKind::InvalidResponse, models::no_list(base_url)))
+    }
+
+    async fn begin(&self, model: &str, body: Value, keeps_raw: bool) -> Result<AnswerStream, ModelFailure> {
+        let ModelClientInner { api, access, deadlines, .. } = &*self.0;
+        let base_url = access.base_url.as_str();
+        let url = url(*api, base_url, model).ok_or_else(|| invalid_address(base_url))?;
+        let request = self.0.http.client(access)?.post(url).header(header::ACCEPT, "text/event-stream").json(&body);
+        drop(body);
+        let request = self.authenticated(request);
         let response = match timeout(deadlines.first_byte, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(send_failure(&error, base_url)),
@@ -185,6 +190,11 @@ fn url(api: ModelApiKind, base_url: &str, model: &str) -> Option<reqwest::Url> {
         url.query_pairs_mut().append_pair("alt", "sse");
     }
     Some(url)
+}
+
+fn invalid_address(base_url: &str) -> ModelFailure {
+    let message = format!("the model's API at {} is not a valid address", url_without_secrets(base_url));
+    ModelFailure::new(ModelFailureKind::Refused, message)
 }
 
 fn header_of<'a>(response: &'a reqwest::Response, name: &str) -> Option<&'a str> {

@@ -10,6 +10,9 @@ mod access;
 mod attachments;
 mod client;
 mod conversation;
+mod endpoints;
+mod http;
+mod models;
 mod prompt;
 mod retry;
 mod settings;
@@ -24,25 +27,41 @@ mod turn;
 mod wire;
 pub mod xml;
 
-pub use access::{ApiAccess, ApiHeader, ApiKey, is_at_host, is_local};
+pub use access::{AccessSource, ApiAccess, ApiHeader, ApiKey, is_at_host, is_local};
 pub use client::Deadlines;
 pub use conversation::ToolResultContent;
+pub use endpoints::{LocalServer, ModelEndpoints};
+pub use http::ModelHttp;
+pub use models::{ListedModel, MAX_MODELS};
 pub use tool_loop::ToolCallOutcome;
 pub use wire::ModelApiKind;
 
-use crate::{Capabilities, InspectFuture, Inspection, Provider, RefusedSetting, TurnChannel, TurnFuture, TurnRequest};
+use crate::{
+    Capabilities, InspectFuture, Inspection, ListModelsFuture, ModelAccess, ModelApiUse, ModelListError, Provider,
+    RefusedSetting, TurnChannel, TurnFuture, TurnRequest,
+};
 use client::ModelClient;
-use domain::{agent::AgentSpec, mcp::url_without_secrets, prices::PriceSource};
-use std::sync::Arc;
+use domain::{agent::AgentSpec, mcp::url_without_secrets, prices::PriceSource, provider_settings::WorkspaceProviders};
+use std::{sync::Arc, time::Duration};
 use tools::McpToolbox;
+use wire::failure::{ModelFailure, ModelFailureKind};
 
 /// Where OpenAI's own service is.
 pub const OPENAI_HOST: &str = "api.openai.com";
+
+/// How long listing models may take. People wait for it.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One API at one address, and its provider name.
 #[derive(Clone, Debug)]
 pub struct DirectProviderConfig {
     pub name: String,
+    /// What people call it.
+    pub label: String,
+    /// The provider under which a workspace sets the key and the address.
+    pub settings: String,
+    /// Whether it is the API of a vendor, at whatever address.
+    pub is_vendor: bool,
     pub api: ModelApiKind,
     pub access: ApiAccess,
     pub prices: PriceSource,
@@ -61,16 +80,23 @@ impl DirectProviderConfig {
         let access = &self.access;
         let variables =
             access.key_variable_names().filter(|_| !access.is_authenticated() && !is_local(&access.base_url))?;
-        Some(format!("{} needs a key: set {variables} in the environment of the server and restart it.", self.name))
+        Some(format!(
+            "{} needs a key: add one in the provider settings, or set {variables} in the environment of the server and \
+             restart it.",
+            self.name
+        ))
     }
 
     fn key_advice(&self) -> String {
-        match self.access.key_variable_names() {
-            Some(variables) => {
-                format!("Check the key in {variables}, in the environment of the server.")
+        match (self.access.source(), self.access.key_variable_names()) {
+            (Some(AccessSource::Settings), _) => "Check the key in the provider settings.".to_owned(),
+            (_, Some(variables)) => {
+                format!(
+                    "Check the key in {variables}, in the environment of the server, or set one in the provider settings."
+                )
             }
-            None => format!(
-                "The server at {} requires a key: set the name of its environment variable in the configuration.",
+            (_, None) => format!(
+                "The server at {} requires a key: set one in the provider settings.",
                 url_without_secrets(&self.access.base_url)
             ),
         }
@@ -86,21 +112,26 @@ struct DirectShared {
     config: DirectProviderConfig,
     client: ModelClient,
     toolbox: Arc<dyn McpToolbox>,
+    http: ModelHttp,
 }
 
 #[derive(Debug)]
 pub struct DirectProvider(Arc<DirectShared>);
 
 impl DirectProvider {
-    pub fn new(config: DirectProviderConfig, toolbox: Arc<dyn McpToolbox>) -> Self {
-        let client = ModelClient::new(config.api, config.access.clone(), config.deadlines.clone());
-        Self(Arc::new(DirectShared { config, client, toolbox }))
+    pub fn new(config: DirectProviderConfig, toolbox: Arc<dyn McpToolbox>, http: ModelHttp) -> Self {
+        let client = ModelClient::new(config.api, config.access.clone(), config.deadlines.clone(), http.clone());
+        Self(Arc::new(DirectShared { config, client, toolbox, http }))
     }
 }
 
 impl Provider for DirectProvider {
     fn name(&self) -> &str {
         &self.0.config.name
+    }
+
+    fn label(&self) -> &str {
+        &self.0.config.label
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -113,6 +144,48 @@ impl Provider for DirectProvider {
 
     fn price_source(&self) -> PriceSource {
         self.0.config.prices
+    }
+
+    fn with_settings(&self, settings: &WorkspaceProviders) -> Option<Arc<dyn Provider>> {
+        let DirectShared { config, toolbox, http, .. } = &*self.0;
+        let own = settings.get(&config.settings).filter(|_| settings.has_own_access(&config.settings))?;
+        let mut config = config.clone();
+        if own.base_url.as_ref().is_some_and(|url| !access::is_same_host(url, &config.access.base_url)) {
+            // What another server charges is not known.
+            config.prices = PriceSource::Unknown;
+        }
+        config.access = config.access.with_settings(own, settings.is_operators);
+        Some(Arc::new(Self::new(config, Arc::clone(toolbox), http.clone())))
+    }
+
+    fn is_vendor_api(&self) -> bool {
+        self.0.config.is_vendor
+    }
+
+    fn model_apis(&self) -> Vec<ModelApiUse> {
+        let DirectProviderConfig { settings, access, .. } = &self.0.config;
+        let key_variables = access.key_variable_names().unwrap_or_default();
+        vec![ModelApiUse { settings: settings.clone(), has_server_key: access.is_authenticated(), key_variables }]
+    }
+
+    fn model_access(&self) -> Option<ModelAccess> {
+        let access = &self.0.config.access;
+        Some(ModelAccess {
+            base_url: url_without_secrets(&access.base_url),
+            has_key: access.is_authenticated(),
+            source: access.source(),
+        })
+    }
+
+    fn list_models(&self) -> ListModelsFuture {
+        let DirectShared { config, client, .. } = &*self.0;
+        let (missing_key, key_advice, client) = (config.missing_key(), config.key_advice(), client.clone());
+        Box::pin(async move {
+            if let Some(advice) = missing_key {
+                return Err(ModelListError::Key(advice));
+            }
+            client.list_models(LIST_TIMEOUT).await.map_err(|failure| list_error(failure, &key_advice))
+        })
     }
 
     fn check(&self, spec: &AgentSpec) -> Result<(), RefusedSetting> {
@@ -133,7 +206,7 @@ impl Provider for DirectProvider {
     fn inspect(&self) -> InspectFuture {
         let config = &self.0.config;
         let found = match config.missing_key() {
-            Some(advice) => Inspection::Missing { advice },
+            Some(advice) => Inspection::NeedsKey { advice },
             None => Inspection::Ready { version: Some(config.access.describe()), program: None },
         };
         Box::pin(async move { found })
@@ -141,5 +214,19 @@ impl Provider for DirectProvider {
 
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture {
         Box::pin(turn::turn(Arc::clone(&self.0), request, channel))
+    }
+}
+
+fn list_error(failure: ModelFailure, key_advice: &str) -> ModelListError {
+    let mut message = failure.message;
+    if let Some(first) = message.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    match failure.kind {
+        ModelFailureKind::Authentication => ModelListError::Key(format!("{message}. {key_advice}")),
+        ModelFailureKind::Unreachable | ModelFailureKind::Timeout | ModelFailureKind::Disconnected => {
+            ModelListError::Unreachable(message)
+        }
+        _ => ModelListError::Other(message),
     }
 }

@@ -1,7 +1,7 @@
 //! Shared by the tests of this folder: a fake model API on loopback, and fake MCP servers.
 
 use super::{
-    ApiAccess, ApiKey, Deadlines, DirectProvider, DirectProviderConfig, ModelApiKind, ToolCallOutcome,
+    ApiAccess, ApiKey, Deadlines, DirectProvider, DirectProviderConfig, ModelApiKind, ModelHttp, ToolCallOutcome,
     tools::{McpToolbox, ServerCallOutcome, ServerTool, ServerToolList, ToolReport, ToolboxFuture},
 };
 use crate::{
@@ -218,6 +218,9 @@ pub fn deadlines(millis: u64) -> Deadlines {
 pub fn direct(url: &str, deadlines: Deadlines) -> DirectProvider {
     let config = DirectProviderConfig {
         name: "anthropic".into(),
+        label: "Anthropic".into(),
+        settings: "anthropic".into(),
+        is_vendor: true,
         api: ModelApiKind::Messages,
         access: ApiAccess {
             base_url: url.into(),
@@ -225,6 +228,7 @@ pub fn direct(url: &str, deadlines: Deadlines) -> DirectProvider {
             key: ApiKey::new("sk-0123456789", "KEY"),
             key_variables: vec!["KEY".into()],
             headers: Vec::new(),
+            is_guarded: false,
         },
         prices: Default::default(),
         deadlines,
@@ -233,7 +237,8 @@ pub fn direct(url: &str, deadlines: Deadlines) -> DirectProvider {
         context_window: 100_000,
         answer_tokens: 1000,
     };
-    DirectProvider::new(config, Arc::new(EchoToolbox))
+    let http = ModelHttp::new(config.deadlines.connect, Default::default());
+    DirectProvider::new(config, Arc::new(EchoToolbox), http)
 }
 
 pub fn workspace(servers: &[&str]) -> AgentWorkspace {
@@ -262,6 +267,7 @@ pub fn workspace(servers: &[&str]) -> AgentWorkspace {
         skills: Vec::new(),
         mcp_servers: servers.iter().map(server).collect(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
+        provider_settings: Default::default(),
         has_company: false,
         depth: 0,
     }

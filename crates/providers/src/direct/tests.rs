@@ -182,14 +182,16 @@ async fn error_responses_fail_with_a_code() {
 
 #[tokio::test]
 async fn missing_key_is_reported_unless_the_api_is_local() {
-    let mut config = direct("https://api.example.org", deadlines(LONG)).0.config.clone();
+    let made = direct("https://api.example.org", deadlines(LONG));
+    let (mut config, http) = (made.0.config.clone(), made.0.http.clone());
+    let toolbox = || std::sync::Arc::new(super::testing::EmptyToolbox);
     config.access.key = None;
-    let without = super::DirectProvider::new(config.clone(), std::sync::Arc::new(super::testing::EmptyToolbox));
-    let Inspection::Missing { advice } = without.inspect().await else { panic!() };
+    let without = super::DirectProvider::new(config.clone(), toolbox(), http.clone());
+    let Inspection::NeedsKey { advice } = without.inspect().await else { panic!() };
     assert!(advice.contains("set KEY"), "{advice}");
     let (_, outcome) = begin(&without, "x", &[]).rest().await;
     assert!(matches!(outcome.end, TurnEnd::Failed(error) if error.code == "authentication_failed"));
     config.access.base_url = "http://localhost:11434/v1".into();
-    let local = super::DirectProvider::new(config, std::sync::Arc::new(super::testing::EmptyToolbox));
+    let local = super::DirectProvider::new(config, toolbox(), http);
     assert!(matches!(local.inspect().await, Inspection::Ready { .. }));
 }

@@ -2,7 +2,10 @@
 
 use super::{GatewayLease, ModelGateway, ModelWire, wire::guest_url};
 use crate::agent_tokens::{AgentTokenError, secret::AgentTokenSecret};
-use domain::mcp::{McpTransport, NamedMcpServer};
+use domain::{
+    mcp::{McpTransport, NamedMcpServer},
+    provider_settings::WorkspaceProviders,
+};
 use reqwest::header::{HeaderName, HeaderValue};
 use std::{collections::BTreeMap, ffi::OsString, fmt};
 use workbench::project_sandbox::SandboxKey;
@@ -47,16 +50,21 @@ impl fmt::Debug for GatewayAccess {
 }
 
 impl ModelGateway {
-    /// Issues a token for a process in this sandbox: for these APIs, with the keys of the server's environment, and for these
-    /// MCP servers.
+    /// Issues a token for a process in this sandbox: for these APIs, with the keys of this environment, and for these MCP
+    /// servers. The environment already has the workspace's own keys and addresses, which `settings` names.
     pub fn issue(
         &self,
         sandbox: &SandboxKey,
         wires: &[ModelWire],
         environment: &BTreeMap<OsString, OsString>,
+        settings: &WorkspaceProviders,
         servers: &[NamedMcpServer],
     ) -> Result<GatewayAccess, AgentTokenError> {
-        let mut routes: Vec<GatewayRoute> = wires.iter().map(|wire| wire.route(environment)).collect();
+        let is_guarded = |wire: &ModelWire| {
+            !settings.is_operators && settings.get(wire.settings).is_some_and(|own| own.base_url.is_some())
+        };
+        let route = |wire: &ModelWire| GatewayRoute { is_guarded: is_guarded(wire), ..wire.route(environment) };
+        let mut routes: Vec<GatewayRoute> = wires.iter().map(route).collect();
         routes.extend(servers.iter().filter_map(server_route));
         let token = AgentTokenSecret::generate()?;
         let variables = wires.iter().flat_map(|wire| wire.variables(environment, token.reveal())).collect();
@@ -125,7 +133,10 @@ pub fn server_inside(server: &NamedMcpServer, token: &str) -> Option<NamedMcpSer
 mod tests {
     use super::{route_name, server_inside};
     use crate::gateway::{ModelGateway, ModelWire};
-    use domain::mcp::{McpTransport, NamedMcpServer};
+    use domain::{
+        mcp::{McpTransport, NamedMcpServer},
+        provider_settings::{ProviderSettings, WorkspaceProviders},
+    };
     use std::collections::BTreeMap;
     use workbench::project_sandbox::SandboxKey;
 
@@ -133,7 +144,8 @@ mod tests {
     fn invariant_17_secrets_stay_a_token_is_valid_in_its_sandbox_as_long_as_its_process() {
         let (gateway, here, there) = (ModelGateway::default(), SandboxKey::new("room", 1), SandboxKey::new("room", 2));
         let environment = BTreeMap::from([("ANTHROPIC_API_KEY".into(), "sk-real".into())]);
-        let access = gateway.issue(&here, &[ModelWire::ANTHROPIC], &environment, &[]).unwrap();
+        let access =
+            gateway.issue(&here, &[ModelWire::ANTHROPIC], &environment, &WorkspaceProviders::default(), &[]).unwrap();
         let token = access.reveal().to_owned();
         assert!(!token.contains("sk-real"));
         assert!(gateway.find(token.as_bytes(), here.as_str()).is_some());
@@ -142,6 +154,43 @@ mod tests {
         assert!(!format!("{access:?} {gateway:?}").contains(&token));
         drop(access);
         assert!(gateway.find(token.as_bytes(), here.as_str()).is_none());
+    }
+
+    #[test]
+    fn invariant_17_secrets_stay_a_workspaces_key_replaces_the_servers() {
+        let wire = ModelWire::ANTHROPIC;
+        let server = BTreeMap::from([
+            ("ANTHROPIC_API_KEY".into(), "sk-real".into()),
+            ("ANTHROPIC_AUTH_TOKEN".into(), "token".into()),
+            ("ANTHROPIC_BASE_URL".into(), "https://server.example".into()),
+        ]);
+        let own = |key: Option<&str>, base_url: Option<&str>| {
+            let settings = ProviderSettings {
+                key: key.map(str::to_owned),
+                base_url: base_url.map(str::to_owned),
+                ..ProviderSettings::default()
+            };
+            let mut environment = server.clone();
+            wire.replace(&mut environment, &settings);
+            wire.route(&environment)
+        };
+        let with_key = own(Some("sk-own"), None);
+        assert_eq!((with_key.base_url.as_str(), with_key.headers.len()), ("https://server.example", 1));
+        assert_eq!(with_key.headers[0].1, "sk-own");
+        let elsewhere = own(None, Some("https://own.example"));
+        assert_eq!(elsewhere.base_url, "https://own.example");
+        assert!(elsewhere.headers.is_empty() && elsewhere.missing_key.is_some(), "no key of the server goes there");
+        // Only the operator may lead the gateway to an address of the server's network.
+        for (is_operators, is_guarded) in [(true, false), (false, true)] {
+            let settings =
+                ProviderSettings { base_url: Some("http://127.0.0.1:1".into()), ..ProviderSettings::default() };
+            let settings = [("anthropic".to_owned(), settings)].into();
+            let settings = WorkspaceProviders { is_operators, settings, ..WorkspaceProviders::default() };
+            let (gateway, sandbox) = (ModelGateway::default(), SandboxKey::new("room", 1));
+            let access = gateway.issue(&sandbox, &[ModelWire::ANTHROPIC], &server, &settings, &[]).unwrap();
+            let grant = gateway.find(access.reveal().as_bytes(), sandbox.as_str()).unwrap();
+            assert_eq!(grant.routes[0].is_guarded, is_guarded);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! it.
 
 use super::{GATEWAY_PORT, GatewayRoute};
+use domain::provider_settings::ProviderSettings;
 use reqwest::header::{HeaderName, HeaderValue};
 use std::{
     collections::BTreeMap,
@@ -13,6 +14,8 @@ use std::{
 pub struct ModelWire {
     /// The part of the path after `/gateway/`.
     pub name: &'static str,
+    /// The provider under which a workspace sets its own key and address.
+    pub settings: &'static str,
     default_url: &'static str,
     /// Names the API's address for the server, and the gateway's for the program.
     pub url_variable: &'static str,
@@ -21,6 +24,8 @@ pub struct ModelWire {
     keys: &'static [(&'static str, KeyHeader)],
     /// Further variables of the server that become headers.
     headers: &'static [(&'static str, &'static str)],
+    /// What else belongs to the server's account.
+    account_variables: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +37,7 @@ enum KeyHeader {
 impl ModelWire {
     pub const ANTHROPIC: Self = Self {
         name: "anthropic",
+        settings: "anthropic",
         default_url: "https://api.anthropic.com",
         url_variable: "ANTHROPIC_BASE_URL",
         keys: &[
@@ -40,20 +46,25 @@ impl ModelWire {
             ("CLAUDE_CODE_OAUTH_TOKEN", KeyHeader::Bearer),
         ],
         headers: &[],
+        account_variables: &["ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL"],
     };
     pub const OPENAI: Self = Self {
         name: "openai",
+        settings: "openai",
         default_url: "https://api.openai.com/v1",
         url_variable: "OPENAI_BASE_URL",
         keys: &[("OPENAI_API_KEY", KeyHeader::Bearer), ("CODEX_API_KEY", KeyHeader::Bearer)],
         headers: &[("OPENAI_ORGANIZATION", "openai-organization"), ("OPENAI_PROJECT", "openai-project")],
+        account_variables: &[],
     };
     pub const GEMINI: Self = Self {
         name: "gemini",
+        settings: "google",
         default_url: "https://generativelanguage.googleapis.com",
         url_variable: "GOOGLE_GEMINI_BASE_URL",
         keys: &[("GEMINI_API_KEY", KeyHeader::Plain("x-goog-api-key"))],
         headers: &[],
+        account_variables: &["GOOGLE_API_KEY"],
     };
     pub const ALL: [Self; 3] = [Self::ANTHROPIC, Self::OPENAI, Self::GEMINI];
 
@@ -65,6 +76,33 @@ impl ModelWire {
     /// The variables that hold the API's keys.
     pub fn key_variables(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().map(|(variable, _)| *variable)
+    }
+
+    /// Returns whether this environment has a key for the API.
+    pub fn has_key(&self, environment: &BTreeMap<OsString, OsString>) -> bool {
+        self.key(environment).is_some()
+    }
+
+    /// Removes what belongs to the server's account.
+    pub fn clear(&self, environment: &mut BTreeMap<OsString, OsString>) {
+        let headers = self.headers.iter().map(|(variable, _)| *variable);
+        let others = self.account_variables.iter().copied().chain([self.url_variable]);
+        for variable in self.key_variables().chain(headers).chain(others) {
+            environment.remove(OsStr::new(variable));
+        }
+    }
+
+    /// Replaces what belongs to the server's account by a workspace's own key and address. The server's address stays
+    /// for a key without an address; the server's key never goes to an address of the workspace.
+    pub fn replace(&self, environment: &mut BTreeMap<OsString, OsString>, own: &ProviderSettings) {
+        let server_url = value(environment, self.url_variable).map(OsString::from);
+        self.clear(environment);
+        if let Some(url) = own.base_url.as_ref().map(OsString::from).or(server_url) {
+            environment.insert(self.url_variable.into(), url);
+        }
+        if let (Some((variable, _)), Some(key)) = (self.keys.first(), &own.key) {
+            environment.insert((*variable).into(), key.into());
+        }
     }
 
     fn key<'a>(&self, environment: &'a BTreeMap<OsString, OsString>) -> Option<(&'static str, &'a str, KeyHeader)> {
@@ -104,7 +142,8 @@ impl ModelWire {
         }
         let missing_key = key.is_none().then(|| {
             format!(
-                "Greenroom has no key for this model API. Set {} in the server's environment. A login in a file is not used \
+                "Greenroom has no key for this model API. Add one in the provider settings, or set {} in the server's \
+                 environment. A login in a file is not used \
                  inside of a sandbox; see docs/sandbox.md.",
                 self.key_variables().collect::<Vec<_>>().join(" or ")
             )

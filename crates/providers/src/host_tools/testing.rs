@@ -28,6 +28,7 @@ pub fn workspace_with(tools: impl IntoIterator<Item = Arc<dyn HostTool>>) -> Age
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: HostTools::new(tools).unwrap(),
+        provider_settings: Default::default(),
         has_company: false,
         depth: 0,
     }

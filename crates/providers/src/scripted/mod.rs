@@ -20,8 +20,16 @@ impl Provider for ScriptedProvider {
         "scripted"
     }
 
+    fn label(&self) -> &str {
+        "Demo"
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { steer: true, approvals: true, thinking: true, ..Capabilities::default() }
+    }
+
+    fn uses_settings(&self) -> bool {
+        false
     }
 
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture {

@@ -32,6 +32,7 @@ pub mod room_policy;
 pub mod rooms;
 pub mod run_tree;
 pub mod runs;
+pub mod search;
 pub mod session;
 pub mod skill_files;
 pub mod skill_training;
@@ -65,11 +66,11 @@ use axum::{
 use domain::{
     actor::Actor,
     permission::Permission::{
-        Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageSkills, ManageTokens, Operate, Post, Read,
-        ReadAudit,
+        Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageProviders, ManageSkills, ManageTokens, Operate,
+        Post, Read, ReadAudit,
     },
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use store::IdempotentRequest;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
@@ -85,6 +86,11 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         // For the operator: route names and counts reveal how everybody uses the server.
         .add(Needs(Operate), routes!(metrics::prometheus))
         .add(Needs(Read), routes!(providers::list))
+        .add(Needs(ManageProviders), routes!(providers::create))
+        .add(Needs(Read), routes!(providers::show))
+        .add(Needs(ManageProviders), routes!(providers::put_settings, providers::delete_settings))
+        .add(Needs(ManageProviders), routes!(providers::test))
+        .add(Needs(Read), routes!(providers::models))
         .add(Needs(Read), routes!(agents::list))
         .add(Needs(ManageAgents), routes!(agents::create))
         .add(Needs(Read), routes!(agents::show))
@@ -161,6 +167,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(uploads::list))
         .add(Needs(Read), routes!(uploads::show))
         .add(Needs(Post), routes!(uploads::delete))
+        .add(Needs(Read), routes!(search::search))
         .add(Needs(Read), routes!(usage::usage))
         .add(Needs(Read), routes!(budgets::list))
         .add(Needs(ManageBudgets), routes!(budgets::create))
@@ -217,6 +224,11 @@ pub struct PurgeParams {
     /// already can be purged too.
     #[serde(default)]
     purge: bool,
+}
+
+/// Tells `null` from a field that is left out: for a field with `default`.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// The outcome of an idempotent write.

@@ -11,7 +11,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use domain::{
     ids::{AgentId, ProjectId, RoomId},
     name::Name,
-    room::{RoomPolicy, RoomSummary},
+    room::{RoomPlacementPatch, RoomPolicy, RoomSummary},
 };
 use engine::commands::{NewRoom, RoomPatch, StoppedRoom, StoppedRun};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,8 @@ pub struct RoomListParams {
     /// The `next` of the previous page.
     #[param(pattern = "^[0-9]{1,15}[.][0-9a-f]{32}$")]
     before: Option<String>,
+    /// Only rooms that are archived, or that are not. Default: all.
+    archived: Option<bool>,
 }
 
 /// List rooms
@@ -53,7 +55,7 @@ pub async fn list(
     let before = before
         .map_err(|error: InvalidCursor| Problem::invalid(format!("before: {error}.")).with("parameter", "before"))?;
     // One extra room shows whether there is a next page.
-    let mut rooms = app.engine.queries().rooms_before(&caller.workspace, before, limit + 1).await?;
+    let mut rooms = app.engine.queries().rooms_before(&caller.workspace, before, params.archived, limit + 1).await?;
     let more = rooms.len() > limit as usize;
     rooms.truncate(limit as usize);
     let next = rooms.last().filter(|_| more).map(|last| ListCursor::of_room(last).to_string());
@@ -120,6 +122,16 @@ pub struct RoomChange {
     /// The new list of participants; it replaces the old one.
     #[serde(default)]
     agents: Option<Vec<AgentId>>,
+    /// Whether the room stays at the top of lists, for everybody in the workspace.
+    #[serde(default)]
+    pinned: Option<bool>,
+    /// Whether the room is out of sight, for everybody in the workspace.
+    #[serde(default)]
+    archived: Option<bool>,
+    /// The folder that the room is shown in; `null` takes it out.
+    #[serde(default, deserialize_with = "super::present")]
+    #[schema(value_type = Option<Name>)]
+    folder: Option<Option<Name>>,
 }
 
 /// Update a room
@@ -135,9 +147,9 @@ pub async fn change(
     JsonBody(change, fingerprint): JsonBody<RoomChange>,
 ) -> Result<Json<RoomSummary>, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
-    let RoomChange { name, policy, agents } = change;
-    let write =
-        async { Ok(app.engine.update_room(actor, id, RoomPatch { name, policy, agents }, attempt.as_ref()).await?) };
+    let RoomChange { name, policy, agents, pinned, archived, folder } = change;
+    let patch = RoomPatch { name, policy, agents, placement: RoomPlacementPatch { pinned, archived, folder } };
+    let write = async { Ok(app.engine.update_room(actor, id, patch, attempt.as_ref()).await?) };
     run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(Json(app.engine.queries().room_summary(&actor.workspace, id).await?))
 }

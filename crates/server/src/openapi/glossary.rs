@@ -82,6 +82,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("files", "The files besides `SKILL.md`."),
     ("final_response", "Whether the agent speaks once, after all others."),
     ("findings", "What is wrong or could be better."),
+    ("folder", "The folder that it is shown in; `null` if it is in none."),
     (
         "follow_up",
         "Whether agents react to each other after they have answered a message, round by round, until all skip.",

@@ -1,13 +1,18 @@
 //! Configured MCP servers, by name. Configurations contain secrets: they are stored encrypted, and callers must mask them
 //! before showing them.
 
-use super::{audit::store_audit, idempotency::store_key, owned::must_exist};
+use super::{
+    audit::store_audit,
+    idempotency::store_key,
+    owned::must_exist,
+    sealed_configs::{LOCK_OWNER, SealedTable},
+};
 use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, writing},
     error::Result,
     row::row,
-    secrets::{SecretPlace, Secrets},
+    secrets::Secrets,
 };
 use domain::{
     actor::Actor,
@@ -51,7 +56,7 @@ impl McpServerRow {
             serde_json::from_str::<McpServerEntry>(&text)
                 .map_err(|_| McpEntryError::Shape("it was stored by another version".into()))
         };
-        let opened = secrets.open(&place(&[owner.as_str(), &self.name]), &self.config);
+        let opened = secrets.open(&SealedTable::McpServers.place(&[owner.as_str(), &self.name]), &self.config);
         let row = self;
         McpServerRecord {
             config: opened
@@ -65,20 +70,9 @@ impl McpServerRow {
     }
 }
 
-/// Where the configuration of a server is stored; the row is the owner and the name.
-fn place<'a>(row: &'a [&'a str]) -> SecretPlace<'a> {
-    SecretPlace { table: "mcp_servers", row, column: "config" }
-}
-
-/// Configurations that are encrypted again in one transaction.
-const SEALED_AT_ONCE: i64 = 100;
-
 /// The number of servers that one owner may store.
 pub const MAX_MCP_SERVERS: i64 = 500;
 
-/// Changes nothing, and makes other writers of the same owner's servers wait until this transaction ends.
-const LOCK: &str = "INSERT INTO workspaces (name, created_at) VALUES ($1, $2) \
-                    ON CONFLICT (name) DO UPDATE SET created_at = workspaces.created_at";
 const INSERT: &str = "INSERT INTO mcp_servers (owner, name, config, created_at, updated_at) VALUES ($1, $2, $3, $4, $4) \
                       ON CONFLICT (owner, name) DO NOTHING";
 const UPDATE: &str = "UPDATE mcp_servers SET config = $3, updated_at = $4 WHERE owner = $1 AND name = $2";
@@ -146,11 +140,13 @@ impl Store {
         let now = Timestamp::now();
         let configs: Vec<String> = servers
             .iter()
-            .map(|server| self.seal_config(owner, &server.name, &serde_json::to_string(&server.config)?))
+            .map(|server| {
+                self.seal_config(SealedTable::McpServers, owner, &server.name, &serde_json::to_string(&server.config)?)
+            })
             .collect::<Result<_>>()?;
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, result, now);
-            sqlx::query(LOCK).bind(owner.as_str()).bind(now.as_millis()).execute(&mut *transaction).await?;
+            sqlx::query(LOCK_OWNER).bind(owner.as_str()).bind(now.as_millis()).execute(&mut *transaction).await?;
             for (server, config) in servers.iter().zip(&configs) {
                 let stored = sqlx::query(if server.replaces { UPDATE } else { INSERT })
                     .bind(owner.as_str())
@@ -197,65 +193,6 @@ impl Store {
                 .await?;
             must_exist(deleted.rows_affected())?;
         });
-        Ok(())
-    }
-
-    fn seal_config(&self, owner: &Owner, name: &str, config: &str) -> Result<String> {
-        let sealed = self.secrets().seal(&place(&[owner.as_str(), name]), config);
-        sealed.map_err(|error| StoreError::unavailable("a secret cannot be encrypted").caused_by(error))
-    }
-
-    /// Encrypts what an earlier version stored in plain text, and what is encrypted with an older key. Leaves alone what it
-    /// cannot read.
-    pub(crate) async fn encrypt_old_secrets(&self) -> Result<()> {
-        let prefix = self.secrets().current_prefix().map_err(|error| StoreError::start(error.to_string()))?;
-        let (mut after, mut encrypted, mut unreadable) = ((String::new(), String::new()), 0, 0);
-        loop {
-            let page: Vec<(String, String, String)> = reading!(self.database(), |pool| {
-                sqlx::query_as(
-                    "SELECT owner, name, config FROM mcp_servers WHERE (owner > $1 OR (owner = $1 AND name > $2)) \
-                     AND config NOT LIKE $3 ORDER BY owner, name LIMIT $4",
-                )
-                .bind(after.0.as_str())
-                .bind(after.1.as_str())
-                .bind(format!("{prefix}%"))
-                .bind(SEALED_AT_ONCE)
-                .fetch_all(pool)
-                .await
-            })?;
-            let Some((owner, name, _)) = page.last() else { break };
-            after = (owner.clone(), name.clone());
-            let mut changed = Vec::new();
-            for (owner, name, stored) in &page {
-                let row = [owner.as_str(), name.as_str()];
-                let opened = self.secrets().open(&place(&row), stored);
-                match opened.and_then(|plain| self.secrets().seal(&place(&row), &plain)) {
-                    Ok(sealed) => changed.push((owner, name, stored, sealed)),
-                    Err(error) => {
-                        unreadable += 1;
-                        tracing::error!(workspace = %owner, server = %name, %error, "an MCP server cannot be used");
-                    }
-                }
-            }
-            writing!(self.database(), |transaction| {
-                for (owner, name, stored, sealed) in &changed {
-                    // Unless somebody has changed it since it was read.
-                    sqlx::query("UPDATE mcp_servers SET config = $4 WHERE owner = $1 AND name = $2 AND config = $3")
-                        .bind(owner.as_str())
-                        .bind(name.as_str())
-                        .bind(stored.as_str())
-                        .bind(sealed.as_str())
-                        .execute(&mut *transaction)
-                        .await?;
-                }
-            });
-            encrypted += changed.len();
-        }
-        if encrypted > 0 {
-            tracing::info!(encrypted, unreadable, "encrypted the stored secrets of MCP servers with the current key");
-            // The log still has them as they were.
-            self.empty_log().await?;
-        }
         Ok(())
     }
 }

@@ -49,7 +49,7 @@ impl StoredMessageBody {
 }
 
 row! {
-    pub(super) struct MessageRow {
+    pub(crate) struct MessageRow {
         id: Uuid,
         room_id: Uuid,
         seq: i64,

@@ -4,7 +4,7 @@ use super::{list_cursor::ListCursor, owned::Delete, projects};
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, IdempotentRequest, Refusal, Statement},
-    database::snapshot,
+    database::{reading, snapshot},
     erase::ErasedObject,
     error::{Result, unsigned},
     notify::OwnerList,
@@ -18,7 +18,7 @@ use domain::{
     name::Name,
     owner::Owner,
     position::Seq,
-    room::{LAST_MESSAGE_CHARS, LastMessage, Room, RoomPolicy, RoomSummary},
+    room::{LAST_MESSAGE_CHARS, LastMessage, Room, RoomPlacement, RoomPlacementPatch, RoomPolicy, RoomSummary},
     run::RunStatus,
     time::Timestamp,
 };
@@ -42,6 +42,9 @@ row! {
 row! {
     struct RoomSummaryRow {
         ..room: RoomRow,
+        pinned_at: Option<i64>,
+        archived_at: Option<i64>,
+        folder: Option<String>,
         last_message: Option<String>,
         unfinished: i64,
         waiting: i64,
@@ -81,12 +84,21 @@ impl RoomSummaryRow {
         let last: Option<StoredLastMessage> = self.last_message.as_deref().map(serde_json::from_str).transpose()?;
         Ok(RoomSummary {
             room: self.room.with(agents)?,
+            placement: RoomPlacement {
+                pinned: self.pinned_at.is_some(),
+                archived: self.archived_at.is_some(),
+                folder: self.folder.as_deref().map(parse_name).transpose()?,
+            },
             busy: self.unfinished > 0,
             waiting: self.waiting > 0,
             failed: self.newest_run.as_deref() == Some(RunStatus::Failed.as_str()),
             last_message: last.map(LastMessage::from),
         })
     }
+}
+
+fn parse_name(text: &str) -> Result<Name> {
+    Name::parse(text).map_err(|error| StoreError::unreadable("a name").caused_by(error))
 }
 
 const PARTICIPANTS: &str = "SELECT p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
@@ -105,6 +117,7 @@ macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
             "SELECT r.id, r.name, r.policy, r.project_id, r.parent_run_id, j.head, r.created_at, r.updated_at, r.last_message, ",
+            "r.pinned_at, r.archived_at, r.folder, ",
             "(SELECT COUNT(*) FROM queue q WHERE q.room_id = r.id) AS unfinished, ",
             "(SELECT COUNT(*) FROM queue q JOIN runs u ON u.id = q.run_id WHERE q.room_id = r.id ",
             "AND u.status = 'waiting_for_approval') AS waiting, ",
@@ -119,7 +132,7 @@ impl RoomRow {
     fn with(self, agents: Vec<AgentId>) -> Result<Room> {
         Ok(Room {
             id: RoomId(self.id),
-            name: Name::parse(&self.name).map_err(|error| StoreError::unreadable("a name").caused_by(error))?,
+            name: parse_name(&self.name)?,
             agents,
             project_id: self.project_id.map(ProjectId),
             parent_run_id: self.parent_run_id.map(RunId),
@@ -169,6 +182,24 @@ pub(crate) fn update(
         .must_change_or(Refusal::NotFound))
 }
 
+/// Pins, archives or files a room. `$3` and `$4` are 1 for yes, 0 for no and 2 for unchanged; an empty folder is none.
+pub(crate) fn place(context: &ChangeContext, owner: &Owner, patch: &RoomPlacementPatch) -> Statement {
+    let wanted = |choice: Option<bool>| choice.map_or(2_i64, i64::from);
+    let folder = patch.folder.as_ref().map(|folder| folder.as_ref().map_or("", Name::as_str));
+    Statement::new(
+        "UPDATE rooms SET pinned_at = CASE $3 WHEN 1 THEN COALESCE(pinned_at, $6) WHEN 0 THEN NULL ELSE pinned_at END, \
+         archived_at = CASE $4 WHEN 1 THEN COALESCE(archived_at, $6) WHEN 0 THEN NULL ELSE archived_at END, \
+         folder = NULLIF(COALESCE($5, folder), '') WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
+    )
+    .with(context.room.0)
+    .with(owner.as_str())
+    .with(wanted(patch.pinned))
+    .with(wanted(patch.archived))
+    .with(folder)
+    .with(context.now.as_millis())
+    .must_change_or(Refusal::NotFound)
+}
+
 /// Adds a participant as the last one; a participant keeps its position.
 pub(crate) fn join(context: &ChangeContext, agent_id: AgentId) -> Statement {
     Statement::new(
@@ -198,26 +229,29 @@ pub(crate) fn set_last_message(context: &ChangeContext, message: &Message, seq: 
 impl Store {
     /// Returns the rooms with the newest activity, without those of child runs. Always two queries.
     pub async fn rooms(&self, owner: &Owner, limit: u32) -> Result<Vec<RoomSummary>> {
-        self.rooms_before(owner, None, limit).await
+        self.rooms_before(owner, None, None, limit).await
     }
 
-    /// The rooms after a position in the list, newest activity first.
+    /// The rooms after a position in the list, newest activity first; `archived`: only those that are, or are not.
     pub async fn rooms_before(
         &self,
         owner: &Owner,
         cursor: Option<ListCursor>,
+        archived: Option<bool>,
         limit: u32,
     ) -> Result<Vec<RoomSummary>> {
         let (before, last) = ListCursor::values(cursor);
         let (rows, participants) = snapshot!(self.database(), |transaction| {
             let rows: Vec<RoomSummaryRow> = sqlx::query_as(select_summaries!(
                 "AND r.parent_run_id IS NULL AND (r.updated_at < $2 OR r.updated_at = $2 AND r.id < $3) \
+                     AND ($5 = 2 OR CASE WHEN r.archived_at IS NULL THEN 0 ELSE 1 END = $5) \
                      ORDER BY r.updated_at DESC, r.id DESC LIMIT $4"
             ))
             .bind(owner.as_str())
             .bind(before)
             .bind(last)
             .bind(i64::from(limit))
+            .bind(archived.map_or(2_i64, i64::from))
             .fetch_all(&mut *transaction)
             .await?;
             let participants: Vec<(Uuid, Uuid)> = sqlx::query_as(
@@ -240,6 +274,21 @@ impl Store {
                 row.with(participants)
             })
             .collect()
+    }
+
+    /// Returns the names of rooms with the time of their last activity, most recent first. One small query, for the search.
+    pub async fn room_names(&self, owner: &Owner, limit: u32) -> Result<Vec<(RoomId, String, Timestamp)>> {
+        let rows: Vec<(Uuid, String, i64)> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT id, name, updated_at FROM rooms WHERE owner = $1 AND deleted_at IS NULL AND parent_run_id IS NULL \
+                 ORDER BY updated_at DESC, id DESC LIMIT $2",
+            )
+            .bind(owner.as_str())
+            .bind(i64::from(limit))
+            .fetch_all(pool)
+            .await
+        })?;
+        Ok(rows.into_iter().map(|(id, name, at)| (RoomId(id), name, Timestamp::from_millis(at))).collect())
     }
 
     pub async fn room_summary(&self, owner: &Owner, id: RoomId) -> Result<RoomSummary> {

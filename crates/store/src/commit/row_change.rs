@@ -11,7 +11,7 @@ use domain::{
     owner::Owner,
     position::Seq,
     project::Project,
-    room::{Room, RoomPolicy},
+    room::{Room, RoomPlacementPatch, RoomPolicy},
     run::{Receipt, RunError, RunStatus},
     run_tree::TreePlace,
     signal::{Signal, SignalOutcome},
@@ -31,6 +31,11 @@ pub enum RowChange {
     CreateRoom {
         owner: Owner,
         room: Room,
+    },
+    /// Moves the room in people's lists. This is no activity: the room's time stays.
+    PlaceRoom {
+        owner: Owner,
+        patch: RoomPlacementPatch,
     },
     /// Replaces what is given. A room that was deleted meanwhile rejects the commit.
     UpdateRoom {

@@ -23,7 +23,9 @@ const BYTES_PER_STEP: i64 = 512 * 1024;
 const MESSAGES_PER_PAGE: i64 = 100;
 
 /// What is left when runs, events and messages are erased; `$1` is the room. The room's own row is the last.
-const REST: [&str; 14] = [
+const REST: [&str; 16] = [
+    "DELETE FROM search_entries WHERE room_id = $1",
+    "DELETE FROM search_cursors WHERE room_id = $1",
     "DELETE FROM run_contexts WHERE room_id = $1",
     "DELETE FROM participants WHERE room_id = $1",
     "DELETE FROM provider_sessions WHERE room_id = $1",
@@ -114,7 +116,11 @@ impl Store {
         if !unfinished.is_empty() {
             return Ok(ErasureStep::Waiting);
         }
-        if self.strip_runs(room).await? || self.erase_events(room).await? || self.erase_messages(room).await? {
+        if self.erase_indexed_words(room).await?
+            || self.strip_runs(room).await?
+            || self.erase_events(room).await?
+            || self.erase_messages(room).await?
+        {
             return Ok(ErasureStep::More);
         }
         writing!(self.database(), |transaction| {

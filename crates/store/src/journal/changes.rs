@@ -18,6 +18,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         RowChange::UpdateRoom { owner, name, policy } => {
             vec![rooms::update(context, owner, name.as_ref(), policy.as_ref())?]
         }
+        RowChange::PlaceRoom { owner, patch } => vec![rooms::place(context, owner, patch)],
         RowChange::Join { agent_id } => vec![rooms::join(context, *agent_id)],
         RowChange::Leave { agent_id } => vec![rooms::leave(context, *agent_id)],
         RowChange::PutMessage { message, seq } => {

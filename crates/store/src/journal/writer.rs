@@ -193,8 +193,13 @@ impl JournalWriter {
         }
         for change in &commit.changes {
             match change {
-                RowChange::CreateRoom { owner, .. } | RowChange::UpdateRoom { owner, .. } => {
+                RowChange::CreateRoom { owner, .. }
+                | RowChange::UpdateRoom { owner, .. }
+                | RowChange::PlaceRoom { owner, .. } => {
                     self.store.list_changed(owner, OwnerList::Rooms);
+                }
+                RowChange::PutMessage { .. } | RowChange::PutAnswer { .. } => {
+                    self.store.changed_rooms().add(commit.room_id);
                 }
                 RowChange::StoreSignal { signal } => self.store.notify_run(signal.run_id),
                 // The end of a run settles its signals.

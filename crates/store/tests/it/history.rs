@@ -56,7 +56,7 @@ fn message(room: RoomId, text: &str) -> Message {
     }
 }
 
-async fn post(store: &Store, room: RoomId, text: &str) -> Message {
+pub async fn post(store: &Store, room: RoomId, text: &str) -> Message {
     let mut message = message(room, text);
     let posted = NewEvent::new(MessagePosted {
         message_id: message.id,

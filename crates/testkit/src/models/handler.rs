@@ -117,6 +117,9 @@ impl ModelHandler {
             }
             ModelRoute::CountMessageTokens => (200, json!({"input_tokens": tokens(&request.body["messages"])})),
             ModelRoute::CountContentTokens => (200, json!({"totalTokens": tokens(&request.body["contents"])})),
+            ModelRoute::Models if request.key.as_deref() == Some(BAD_KEY) => {
+                (401, json!({"error": {"type": "authentication_error", "message": "invalid key"}}))
+            }
             ModelRoute::Models => {
                 let model = json!({"id": "double", "object": "model", "type": "model", "display_name": "Double"});
                 (200, json!({"object": "list", "data": [model], "models": [], "has_more": false}))

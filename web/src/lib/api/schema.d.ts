@@ -875,11 +875,105 @@ export interface paths {
         };
         /**
          * List providers
-         * @description The capabilities of each provider, and whether its requirements are installed. Cached for a minute.
+         * @description The providers of the server and those that the workspace has added: whether each is ready and the one thing to do, whose
+         *     key it uses, its capabilities. Programs are inspected once a minute; model servers on the server's machine (Ollama,
+         *     LM Studio) are looked for with each request.
          */
         get: operations["providers_list"];
         put?: never;
+        /**
+         * Add a provider
+         * @description A server with OpenAI's chat completions. Its address must be public, unless the workspace is the operator's or the operator
+         *     allows it.
+         */
+        post: operations["providers_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/providers/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a provider
+         * @description As the list has it.
+         */
+        get: operations["providers_show"];
+        put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/providers/{id}/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a provider's models
+         * @description As its API lists them; for a program, those of the API that it calls. Cached for a minute.
+         */
+        get: operations["providers_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/providers/{id}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a provider's settings
+         * @description Replaces the settings; fields that are left out are cleared, except for the key. They hold from the next run on, on every
+         *     server. A key or an address of the workspace comes before the server's: its key is used for nothing then.
+         */
+        put: operations["providers_put_settings"];
+        post?: never;
+        /**
+         * Delete a provider's settings
+         * @description The server's own key and address are used again. A provider that the workspace has added is deleted: runs of its agents
+         *     fail with `no_provider`.
+         */
+        delete: operations["providers_delete_settings"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/providers/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a provider
+         * @description Makes a real and cheap call within ten seconds: the program prints its version, the model API lists its models. The response
+         *     is 200 whether or not it works; `message` says what is wrong.
+         */
+        post: operations["providers_test"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1422,6 +1516,27 @@ export interface paths {
          *     most 64 runs below its first one, on three levels.
          */
         get: operations["runs_tree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search
+         * @description Finds messages by their texts, and rooms, agents and files by their names. New messages are found about a second after
+         *     they were stored.
+         */
+        get: operations["search_search"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2895,7 +3010,7 @@ export interface components {
         /** @enum {string} */
         Choice: "allow" | "deny";
         /** @description The stable error code for programs. A released code keeps its meaning and its status. Values may be added: accept one that you do not know. */
-        Code: ("invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "expectation_failed" | "too_many_requests" | "queue_full" | "too_many_streams" | "too_many_rooms" | "storage_full" | "budget_exceeded" | "internal" | "mcp_failed" | "unavailable") | string;
+        Code: ("invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "expectation_failed" | "too_many_requests" | "queue_full" | "too_many_streams" | "too_many_rooms" | "storage_full" | "budget_exceeded" | "internal" | "mcp_failed" | "provider_failed" | "unavailable") | string;
         ContentDeltaData: {
             /** @description The text to append. */
             delta: string;
@@ -3264,6 +3379,13 @@ export interface components {
              * @enum {string}
              */
             type: "heartbeat";
+        };
+        /** @description A part of a snippet to highlight, in UTF-16 code units, as JavaScript counts: `text.slice(start, end)`. */
+        HighlightRange: {
+            /** @description Where it ends: the first unit after it. */
+            end: number;
+            /** @description Where it begins. */
+            start: number;
         };
         History: {
             /** @description Identifies the journal's history; changes when a backup is restored. */
@@ -3932,6 +4054,30 @@ export interface components {
              */
             state: "missing";
         };
+        /** @description A model that a provider offers. */
+        Model: {
+            /** @description The name that agents set as their `model`. */
+            id: string;
+            /** @description The vendor's name for people. */
+            label?: string | null;
+        };
+        /** @description Limits of model calls, for agents that do not set their own. */
+        ModelLimits: {
+            /**
+             * Format: int32
+             * @description The size of the model's context, in tokens.
+             */
+            context_window?: number | null;
+            /**
+             * Format: int32
+             * @description The longest answer of one model call, in tokens.
+             */
+            max_output_tokens?: number | null;
+        };
+        ModelList: {
+            /** @description By id; at most 1,000. */
+            models: components["schemas"]["Model"][];
+        };
         /** @description How a model API is called, and how its tool calls are executed. */
         ModelOptions: {
             /**
@@ -4055,6 +4201,29 @@ export interface components {
             text: string;
             /** @description What happens to a message while agents answer. */
             when_busy?: components["schemas"]["WhenBusy"] | null;
+        };
+        /**
+         * @description A model API with chat completions, such as OpenRouter, vLLM or a company's gateway.
+         * @example {
+         *       "base_url": "https://openrouter.ai/api/v1",
+         *       "id": "openrouter",
+         *       "key": "sk-or-…",
+         *       "label": "OpenRouter"
+         *     }
+         */
+        NewProvider: {
+            /** @description The address to which `/chat/completions` is added. */
+            base_url: string;
+            /** @description The model of agents that choose none. */
+            default_model?: string | null;
+            /** @description The name that agents set as their `provider`. */
+            id: string;
+            /** @description Stored encrypted, and never returned. */
+            key?: string | null;
+            /** @description What people call it. */
+            label?: string | null;
+            /** @description Limits of model calls, for agents that do not set their own. */
+            limits?: components["schemas"]["ModelLimits"];
         };
         /** @description A thread to create. Other fields are ignored. */
         NewThread: {
@@ -4491,16 +4660,79 @@ export interface components {
             note?: string | null;
         };
         Provider: {
+            /** @description The address of its model API. That of the server's configuration is only for the operator. */
+            base_url?: string | null;
             /** @description What the provider supports. */
             capabilities: components["schemas"]["Capabilities"];
-            /** @description Whether the provider's program is on this machine. */
-            inspection: components["schemas"]["Inspection"];
+            /** @description The model of agents that choose none. */
+            default_model?: string | null;
+            /** @description Whether there is a key for its model API, of the workspace or of the server. */
+            has_key: boolean;
+            /** @description The one thing to do before it is ready; `null` if it is. */
+            hint?: string | null;
             /** @description The name that agents set as their `provider`. */
+            id: string;
+            /** @description Whether the provider can run on this machine. */
+            inspection: components["schemas"]["Inspection"];
+            /** @description What it is. */
+            kind: components["schemas"]["ProviderKind"];
+            /** @description What people call it. */
+            label: string;
+            /** @description Limits of model calls, for agents that do not set their own. */
+            limits: components["schemas"]["ModelLimits"];
+            /** @description The same as `id`. */
             name: string;
+            /** @description The provider whose key and address its model calls use: `anthropic` for `claude_code`. Set them there. */
+            settings_provider?: string | null;
+            /** @description Where it comes from. */
+            source?: components["schemas"]["ProviderSource"] | null;
+            /** @description Whether agents can use it, or what is missing. */
+            state: components["schemas"]["ProviderState"];
         };
+        /** @enum {string} */
+        ProviderKind: "program" | "api" | "endpoint" | "demo";
         ProviderList: {
-            /** @description The providers. */
+            /** @description The providers, by id. */
             providers: components["schemas"]["Provider"][];
+        };
+        /**
+         * @description What a workspace sets for a provider.
+         * @example {
+         *       "default_model": "claude-sonnet-4-5",
+         *       "key": "sk-ant-…"
+         *     }
+         */
+        ProviderSettings: {
+            /** @description The address of the model API; left out for the server's. */
+            base_url?: string | null;
+            /** @description The model of agents that choose none. */
+            default_model?: string | null;
+            /** @description Stored encrypted, and never returned. Left out: a stored key stays, unless `base_url` changes. `null` removes it. */
+            key?: string | null;
+            /** @description What people call a provider that the workspace has added. */
+            label?: string | null;
+            /** @description Limits of model calls, for agents that do not set their own. */
+            limits?: components["schemas"]["ModelLimits"];
+        };
+        /** @enum {string} */
+        ProviderSource: "environment" | "configuration" | "settings" | "found";
+        /** @enum {string} */
+        ProviderState: "ready" | "needs_key" | "not_installed" | "unreachable" | "not_allowed";
+        /** @description The result of a real call. */
+        ProviderTest: {
+            /** @description What was found, or what is wrong and what to do. */
+            message: string;
+            /**
+             * Format: int64
+             * @description How long the test took.
+             */
+            millis: number;
+            /** @description How many models the provider lists. */
+            models?: number | null;
+            /** @description Whether it works. */
+            ok: boolean;
+            /** @description Whether agents can use it, or what is missing. */
+            state: components["schemas"]["ProviderState"];
         };
         RateRequest: {
             /** @description What the person wrote. */
@@ -4681,8 +4913,13 @@ export interface components {
         RoomChange: {
             /** @description The new list of participants; it replaces the old one. */
             agents?: components["schemas"]["AgentId"][] | null;
+            /** @description Whether the room is out of sight, for everybody in the workspace. */
+            archived?: boolean | null;
+            folder?: components["schemas"]["Name"] | null;
             /** @description The name. */
             name?: components["schemas"]["Name"] | null;
+            /** @description Whether the room stays at the top of lists, for everybody in the workspace. */
+            pinned?: boolean | null;
             /** @description Who answers, and what happens while the room is busy. */
             policy?: components["schemas"]["RoomPolicyChange"] | null;
         };
@@ -4702,6 +4939,14 @@ export interface components {
             next?: string | null;
             /** @description The rooms. */
             rooms: components["schemas"]["RoomSummary"][];
+        };
+        /** @description Where people have put a room in their lists. It is the same for everybody in the workspace, as the room is. */
+        RoomPlacement: {
+            /** @description Whether the room is out of sight. It works as before. */
+            archived?: boolean;
+            folder?: components["schemas"]["Name"] | null;
+            /** @description Whether the room stays at the top of lists. */
+            pinned?: boolean;
         };
         /** @description Who speaks when in a room. Missing fields keep their value, in a new room their default. */
         RoomPolicy: {
@@ -4797,7 +5042,6 @@ export interface components {
              * @description How many rounds a debate has.
              */
             debate_rounds?: number | null;
-            /** @description Whether agents react to each other after they have answered a message, round by round, until all skip. */
             follow_up?: boolean | null;
             /** @description The agent that closes a debate; `null` if there is none. */
             judge?: components["schemas"]["AgentId"] | null;
@@ -4856,7 +5100,7 @@ export interface components {
             project_id?: components["schemas"]["ProjectId"] | null;
         };
         /** @description A room in a list of rooms: with its activity and its last message. */
-        RoomSummary: components["schemas"]["Room"] & {
+        RoomSummary: components["schemas"]["Room"] & components["schemas"]["RoomPlacement"] & {
             /** @description Whether a run is queued or running. */
             busy: boolean;
             /** @description Whether the newest run failed. */
@@ -5237,6 +5481,41 @@ export interface components {
          * @description A rating from 1 (useless) to 5 (perfect).
          */
         Score: number;
+        /** @description Something that has all words of the query */
+        SearchHit: {
+            /** @description Who wrote or decided it. */
+            author?: components["schemas"]["Author"] | null;
+            /** @description When it was written or created. */
+            created_at: components["schemas"]["Timestamp"];
+            /** @description The id of the message, the room, the agent or the upload. */
+            id: string;
+            /** @description What was found. */
+            kind: components["schemas"]["SearchHitKind"];
+            /** @description The room of a message, or the room itself. */
+            room_id?: string | null;
+            /**
+             * Format: double
+             * @description How well it fits: 1 if all words are there, less if the last one is only a beginning.
+             */
+            score: number;
+            /**
+             * Format: int64
+             * @description The position of a message in its room.
+             */
+            seq?: number | null;
+            /** @description The part of the text with the words; for a name, the name. */
+            snippet: components["schemas"]["Snippet"];
+            /** @description The name of the room, the agent or the file; for a message, of its room. */
+            title: string;
+        };
+        /** @enum {string} */
+        SearchHitKind: "message" | "room" | "agent" | "file";
+        SearchResults: {
+            /** @description Names first, the best ones first; then messages, newest first. */
+            hits: components["schemas"]["SearchHit"][];
+            /** @description Send it as `cursor` to get more messages; `null` on the last page. */
+            next?: string | null;
+        };
         Series: {
             /** @description The id of the agent or room, or the model; empty if the model is unknown. */
             key: string;
@@ -5489,6 +5768,13 @@ export interface components {
         SkippedCell: {
             /** @description A planned cell, or the running one, which is cancelled. By default the next planned cell. */
             cell?: string | null;
+        };
+        /** @description A part of a text, as one line, and the words in it that were looked for. */
+        Snippet: {
+            /** @description The words in it that were looked for. */
+            highlights: components["schemas"]["HighlightRange"][];
+            /** @description The text, as one line; `…` where it is cut. */
+            text: string;
         };
         /** @description A message of the server. Messages and fields may be added: ignore those that you do not know. */
         SocketMessage: components["schemas"]["SubscribedSocketMessage"] | components["schemas"]["UnsubscribedSocketMessage"] | components["schemas"]["EventSocketMessage"] | components["schemas"]["ResetSocketMessage"] | components["schemas"]["HeartbeatSocketMessage"] | components["schemas"]["RoomsSocketMessage"] | components["schemas"]["RoomSocketMessage"] | components["schemas"]["RoomGoneSocketMessage"] | components["schemas"]["UnwatchedRoomsSocketMessage"] | components["schemas"]["SubscribedAgentsSocketMessage"] | components["schemas"]["UnsubscribedAgentsSocketMessage"] | components["schemas"]["AgentMessageSocketMessage"] | components["schemas"]["AgentCompleteSocketMessage"] | components["schemas"]["AgentErrorSocketMessage"] | components["schemas"]["AgentCancelledSocketMessage"] | components["schemas"]["AgentCreatedSocketMessage"] | components["schemas"]["AgentUpdatedSocketMessage"] | components["schemas"]["AgentDeletedSocketMessage"] | components["schemas"]["PongSocketMessage"] | components["schemas"]["ErrorSocketMessage"];
@@ -11473,6 +11759,522 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    providers_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewProvider"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Provider"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A provider with this id already exists */
+            409: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The settings are not valid, or the address is not allowed */
+            422: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    providers_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the provider. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Provider"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    providers_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the provider. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API does not answer, rejects the key, or lists no models */
+            502: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    providers_put_settings: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The id of the provider. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderSettings"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Provider"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A setting is not valid, or belongs to another provider */
+            422: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    providers_delete_settings: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The id of the provider. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    providers_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the provider. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderTest"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     rooms_list: {
         parameters: {
             query?: {
@@ -11480,6 +12282,8 @@ export interface operations {
                 limit?: number;
                 /** @description The `next` of the previous page. */
                 before?: string;
+                /** @description Only rooms that are archived, or that are not. Default: all. */
+                archived?: boolean;
             };
             header?: never;
             path?: never;
@@ -14171,6 +14975,84 @@ export interface operations {
             };
             /** @description Nothing with this id exists */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    search_search: {
+        parameters: {
+            query: {
+                /**
+                 * @description Words that must all be there, in any order; the last one may be the beginning of a word. Case and accents do not
+                 *     matter. Any text is allowed; one without words finds nothing.
+                 */
+                q: string;
+                /**
+                 * @description Where to look, separated by commas: `messages`, `rooms`, `agents`, `files`. Default: everywhere.
+                 * @example messages,rooms
+                 */
+                in?: string;
+                /** @description The `next` of the previous page. */
+                cursor?: string;
+                /** @description Maximum number of messages. The first page has up to 20 names of each kind besides. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResults"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

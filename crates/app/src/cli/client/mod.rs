@@ -9,12 +9,12 @@ mod server_trust;
 pub use error::ClientError;
 pub use server_trust::ServerTrust;
 
-use super::{ServerArgs, exit::UsageError};
+use super::{ServerArgs, exit::UsageError, find::find};
 use crate::{
     config::{AppConfig, ConfigFlags},
     data_folder,
 };
-use domain::ids::AgentId;
+use domain::ids::{AgentId, RoomId};
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, AUTHORIZATION, HeaderValue, RETRY_AFTER},
@@ -119,18 +119,36 @@ impl ApiClient {
         Ok(agents.find_or_list(wanted)?.id)
     }
 
+    /// A room by its name or id, or a part of the id.
+    pub async fn find_room(&self, wanted: &str) -> anyhow::Result<RoomId> {
+        match wanted.parse() {
+            Ok(id) => Ok(id),
+            Err(_) => Ok(find("room", &responses::RoomListResponse::all(self).await?.rooms, wanted)?.id),
+        }
+    }
+
     /// Changes an object. It is not repeated: a change that arrived twice would be the same.
     pub async fn patch(&self, path: &str, body: &(impl Serialize + Sync)) -> Result<(), ClientError> {
         let request = self.request(Method::PATCH, path, &[]).json(body);
         self.check_status(request.timeout(REQUEST_DEADLINE).send().await).await.map(drop)
     }
 
-    /// Deletes an object. Retries use the same idempotency key, so that a lost response is not an error.
+    /// Sends a write whose response has no body. It is not repeated by itself.
+    pub async fn post_without_result(&self, path: &str, body: &(impl Serialize + Sync)) -> Result<(), ClientError> {
+        let request = self.request(Method::POST, path, &[]).json(body);
+        self.check_status(request.timeout(REQUEST_DEADLINE).send().await).await.map(drop)
+    }
+
     pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
+        self.delete_with(path, &[]).await
+    }
+
+    /// Deletes an object. Retries use the same idempotency key, so that a lost response is not an error.
+    pub async fn delete_with(&self, path: &str, query: &[(&str, &str)]) -> Result<(), ClientError> {
         let key = uuid::Uuid::now_v7().to_string();
         let mut pause = FIRST_PAUSE;
         for attempt in 1.. {
-            let request = self.request(Method::DELETE, path, &[]).header("Idempotency-Key", &key);
+            let request = self.request(Method::DELETE, path, query).header("Idempotency-Key", &key);
             match self.check_status(request.timeout(REQUEST_DEADLINE).send().await).await {
                 Err(error @ (ClientError::ConnectionLost { .. } | ClientError::Busy { .. }))
                     if attempt < WRITE_ATTEMPTS =>

@@ -1,8 +1,9 @@
 //! The parts of API responses that the command line uses. Unknown fields are ignored: a newer server may add some.
 
-use anyhow::Context as _;
+use super::{ApiClient, ClientError};
+use crate::cli::find::{Findable, find};
 use domain::{
-    ids::{AgentId, BudgetId, MemoryId, MessageId, RoomId, RunId},
+    ids::{AgentId, ApprovalId, BudgetId, MemoryId, MessageId, RoomId, RunId},
     run::Receipt,
 };
 use serde::Deserialize;
@@ -56,21 +57,17 @@ impl AgentListResponse {
 
     /// Finds an agent, or says which ones there are.
     pub fn find_or_list(&self, wanted: &str) -> anyhow::Result<&AgentResponse> {
-        self.find(wanted).with_context(|| {
-            let names: Vec<&str> = self.agents.iter().map(|agent| agent.name.as_str()).collect();
-            format!("there is no agent {wanted:?}; there are: {}", names.join(", "))
-        })
+        find("agent", &self.agents, wanted)
+    }
+}
+
+impl Findable for AgentResponse {
+    fn uuid(&self) -> Uuid {
+        self.id.0
     }
 
-    /// Finds an agent by id, by exact name, or by case-insensitive name if it is unique.
-    pub fn find(&self, wanted: &str) -> Option<&AgentResponse> {
-        if let Ok(id) = wanted.parse::<AgentId>() {
-            return self.agents.iter().find(|agent| agent.id == id);
-        }
-        self.agents.iter().find(|agent| agent.name == wanted).or_else(|| {
-            let mut alike = self.agents.iter().filter(|agent| agent.name.to_lowercase() == wanted.to_lowercase());
-            alike.next().filter(|_| alike.next().is_none())
-        })
+    fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -79,13 +76,75 @@ pub struct RoomListResponse {
     pub rooms: Vec<RoomResponse>,
 }
 
+impl RoomListResponse {
+    /// The most recent rooms, as many as the server lists at once.
+    pub async fn all(client: &ApiClient) -> Result<Self, ClientError> {
+        client.get("/api/rooms", &[("limit", "1000")]).await
+    }
+}
+
 #[derive(Deserialize)]
 pub struct RoomResponse {
     pub id: RoomId,
     pub name: String,
     pub agents: Vec<AgentId>,
-    pub head: u64,
     pub updated_at: String,
+}
+
+impl Findable for RoomResponse {
+    fn uuid(&self) -> Uuid {
+        self.id.0
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+#[derive(Deserialize)]
+pub struct RunListResponse {
+    pub runs: Vec<RunResponse>,
+}
+
+#[derive(Deserialize)]
+pub struct RunResponse {
+    pub id: RunId,
+}
+
+impl Findable for RunResponse {
+    fn uuid(&self) -> Uuid {
+        self.id.0
+    }
+
+    fn name(&self) -> &str {
+        ""
+    }
+}
+
+#[derive(Deserialize)]
+pub struct ApprovalListResponse {
+    pub approvals: Vec<PendingApproval>,
+}
+
+#[derive(Deserialize)]
+pub struct PendingApproval {
+    pub id: ApprovalId,
+    pub run_id: RunId,
+    pub agent_id: AgentId,
+    pub tool: String,
+    pub input: serde_json::Value,
+    pub is_question: bool,
+    pub pattern: Option<String>,
+}
+
+impl Findable for PendingApproval {
+    fn uuid(&self) -> Uuid {
+        self.id.0
+    }
+
+    fn name(&self) -> &str {
+        ""
+    }
 }
 
 #[derive(Deserialize)]
@@ -169,11 +228,11 @@ mod tests {
         let agent = |id: u8, name: &str| json!({"id": format!("00000000-0000-0000-0000-0000000000{id:02}"), "name": name, "provider": "scripted", "new": 1});
         let agents: AgentListResponse =
             serde_json::from_value(json!({"agents": [agent(1, "Ada"), agent(2, "Bob"), agent(3, "bob")]})).unwrap();
-        assert_eq!(agents.find("bob").unwrap().id, agents.agents[2].id);
-        assert_eq!(agents.find("ADA").unwrap().id, agents.agents[0].id);
-        assert!(agents.find("BOB").is_none(), "the name is ambiguous");
-        assert_eq!(agents.find("00000000-0000-0000-0000-000000000002").unwrap().name, "Bob");
-        assert!(agents.find("eve").is_none());
+        assert_eq!(agents.find_or_list("bob").unwrap().id, agents.agents[2].id);
+        assert_eq!(agents.find_or_list("ADA").unwrap().id, agents.agents[0].id);
+        assert!(agents.find_or_list("BOB").is_err(), "the name is ambiguous");
+        assert_eq!(agents.find_or_list("00000000-0000-0000-0000-000000000002").unwrap().name, "Bob");
+        assert!(agents.find_or_list("eve").is_err());
     }
 
     #[test]

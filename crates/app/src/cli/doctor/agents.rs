@@ -73,10 +73,10 @@ async fn finding(provider: &Arc<dyn Provider>) -> Option<DoctorFinding> {
                 None => finding,
             })
         }
-        Ok(Inspection::Missing { advice }) if WELL_KNOWN.contains(&name) => {
+        Ok(Inspection::Missing { advice } | Inspection::NeedsKey { advice }) if WELL_KNOWN.contains(&name) => {
             Some(DoctorFinding::new(name, FindingState::Missing, NOT_HERE).advise(advice))
         }
-        Ok(Inspection::Missing { .. }) => None,
+        Ok(Inspection::Missing { .. } | Inspection::NeedsKey { .. }) => None,
         Err(_) => {
             let detail = format!("its program did not answer within {} s", DEADLINE.as_secs());
             Some(DoctorFinding::new(name, FindingState::Missing, detail))

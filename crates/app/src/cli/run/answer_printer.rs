@@ -2,7 +2,7 @@
 
 use super::question::PostedQuestion;
 use crate::{
-    cli::{Exit, client::feed::FeedEvent},
+    cli::{Exit, client::feed::FeedEvent, find::short_id},
     terminal::{sanitize, screen::Screen},
 };
 use domain::{
@@ -27,6 +27,10 @@ pub struct AnswerPrinter {
     last: Option<EventId>,
     failed: bool,
     waiting_for: String,
+    /// The last error that was printed: the end of its run does not repeat it.
+    reported: Option<String>,
+    /// Whether the printer says how to answer an approval.
+    prints_approvals: bool,
 }
 
 impl AnswerPrinter {
@@ -42,7 +46,14 @@ impl AnswerPrinter {
             last: None,
             failed: false,
             waiting_for: waiting(first.map(String::as_str)),
+            reported: None,
+            prints_approvals: true,
         }
+    }
+
+    /// Leaves approvals to somebody who asks.
+    pub fn without_approvals(self) -> Self {
+        Self { prints_approvals: false, ..self }
     }
 
     pub fn room(&self) -> RoomId {
@@ -88,17 +99,12 @@ impl AnswerPrinter {
             self.waiting_for = waiting(Some(name));
         }
         match &event.body {
-            Some(body) => self.print_body(run, body, screen),
+            Some(body) => self.print_body(body, screen),
             None => Ok(()),
         }
     }
 
-    fn print_body<O: Write, S: Write>(
-        &self,
-        run: RunId,
-        body: &EventBody,
-        screen: &mut Screen<O, S>,
-    ) -> io::Result<()> {
+    fn print_body<O: Write, S: Write>(&mut self, body: &EventBody, screen: &mut Screen<O, S>) -> io::Result<()> {
         match body {
             EventBody::ContentDelta(e) => screen.say(&e.delta),
             EventBody::ThinkingDelta(e) => screen.think(&e.delta),
@@ -108,9 +114,15 @@ impl AnswerPrinter {
                 let mark = if e.is_error { "✗" } else { "✓" };
                 screen.note(&format!("{mark} {}", brief(&e.content)))
             }
+            EventBody::ApprovalRequested(_) if !self.prints_approvals => Ok(()),
             EventBody::ApprovalRequested(e) => {
-                screen.announce(&format!("? {} {} waits for a yes or no until {}", e.name, e.input, e.expires_at))?;
-                screen.note(&format!("  answer it with: POST /api/runs/{run}/approvals/{}", e.approval_id))
+                let id = short_id(e.approval_id.0);
+                let (asks, how) = match e.is_question {
+                    true => (format!("? {}", e.input), format!("greenroom approve {id} --answer TEXT")),
+                    false => (format!("Allow {}? {}", e.name, e.input), format!("greenroom approve {id} [--deny]")),
+                };
+                screen.announce(&asks)?;
+                screen.note(&format!("  answer with: {how}; denied by itself at {}", e.expires_at))
             }
             EventBody::ApprovalResolved(e) => screen.note(match e.decision {
                 Decision::Allow => "allowed",
@@ -118,11 +130,18 @@ impl AnswerPrinter {
                 Decision::Expired => "denied, because nobody answered in time",
             }),
             EventBody::Status(e) if !e.message.is_empty() => screen.note(&e.message),
-            EventBody::ErrorReported(e) => screen.announce(&format!("{} ({})", e.message, e.code)),
+            EventBody::ErrorReported(e) => {
+                self.reported = Some(e.message.clone());
+                screen.finish()?;
+                screen.announce(&format!("{} ({})", e.message, e.code))
+            }
             EventBody::StreamEnd(e) if e.skipped => screen.note("chose not to answer"),
             EventBody::RunCompleted(e) => self.close("", e.usage, e.exact_cost(), e.duration_ms, screen),
             EventBody::RunFailed(e) => {
-                let said = format!("failed: {} ({}) · ", e.error.message, e.error.code);
+                let said = match self.reported.as_ref() == Some(&e.error.message) {
+                    true => "failed · ".to_owned(),
+                    false => format!("failed: {} ({}) · ", e.error.message, e.error.code),
+                };
                 self.close(&said, e.usage, e.exact_cost(), e.duration_ms, screen)
             }
             EventBody::RunCancelled(e) => self.close("cancelled · ", e.usage, e.exact_cost(), e.duration_ms, screen),

@@ -6,6 +6,9 @@
 mod answer_printer;
 mod question;
 
+pub(super) use answer_printer::AnswerPrinter;
+pub(super) use question::{PostedQuestion, room_name};
+
 use super::{
     Exit, ServerArgs, cancel,
     client::{
@@ -15,10 +18,9 @@ use super::{
     },
 };
 use crate::terminal::{sanitize, screen::Screen, spinner};
-use answer_printer::AnswerPrinter;
 use anyhow::Context as _;
 use clap::Args;
-use domain::ids::{RoomId, RunId};
+use domain::ids::RunId;
 use std::{
     future::Future,
     io::{self, Write},
@@ -32,7 +34,7 @@ use tokio::{
 };
 
 /// How long the server may be unreachable during an answer. Long enough for a restart.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// How long to wait for the last events of a stopped run.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
@@ -42,9 +44,9 @@ pub struct RunArgs {
     agent: String,
     /// What to say; `-` reads it from standard input.
     message: String,
-    /// Continue in this room instead of a new one.
-    #[arg(long, value_name = "ID")]
-    room: Option<RoomId>,
+    /// Continue in this room instead of a new one: its name or id, or a part of the id.
+    #[arg(long, value_name = "ROOM")]
+    room: Option<String>,
     /// Print the run's events as JSON, one per line, instead of its text.
     #[arg(long)]
     json: bool,
@@ -57,7 +59,11 @@ pub async fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let client = ApiClient::new(&arguments.connection)?;
     let mut interrupts = signal(SignalKind::interrupt())?;
     let posted = {
-        let mut posting = pin!(question::post_message(&client, &arguments.agent, arguments.room, &text));
+        let room = match &arguments.room {
+            Some(wanted) => Some(client.find_room(wanted).await?),
+            None => None,
+        };
+        let mut posting = pin!(question::post_message(&client, &arguments.agent, room, &text));
         tokio::select! {
             posted = &mut posting => posted?,
             Some(()) = interrupts.recv() => {

@@ -75,7 +75,7 @@ pub async fn post_message(
     Ok(PostedQuestion { room: room.id, seq: posted.message.seq, runs: posted.runs, names: agents.names() })
 }
 
-fn room_name(text: &str, agent: &str) -> String {
+pub fn room_name(text: &str, agent: &str) -> String {
     let line = sanitize::line(text.trim().lines().next().unwrap_or_default(), ROOM_NAME_CHARS);
     Name::parse(&line).map_or_else(|_| agent.to_owned(), String::from)
 }

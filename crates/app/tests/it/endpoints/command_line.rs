@@ -2,22 +2,23 @@
 
 use super::{
     binary::Binary,
-    requests::{RoomFollower, counted, get, journal, post_text, room, wait_for_end},
+    requests::{RoomFollower, counted, data, get, journal, post_text, room, wait_for_end},
     shares::two_users,
 };
 use crate::{CommandOutput, greenroom, output_of, run};
 use domain::{event::EventType, run::RunStatus};
 use serde_json::Value;
-use std::path::Path;
+use std::{path::Path, process::Stdio};
 use testkit::{client::TestClient, database::TestDatabase, server::TestServer};
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::Command,
 };
 
 on_both_databases! {
     server: run_prints_the_answer_and_usage, events_follow_prints_new_events, rooms_agents_and_cancel, doctor_finds_the_server,
-            budgets_are_set_listed_and_deleted;
+            budgets_are_set_listed_and_deleted, objects_are_created_renamed_and_deleted, approvals_are_listed_and_answered,
+            a_chat_answers_asks_and_goes_on, an_interrupt_stops_the_answer_and_not_the_chat;
     database: c2_commands_use_the_key_of_the_data_folder, a_budget_of_a_user_is_set_by_name;
 }
 
@@ -143,16 +144,110 @@ async fn rooms_agents_and_cancel(api: &TestClient) {
     RoomFollower::start(api, room).await.first_delta(hanging).await;
     let rooms = run_as(api, dir.path(), &["rooms"]).await;
     assert!(
-        rooms.code == Some(0) && rooms.stdout.contains(&room.to_string()) && rooms.stdout.contains("scripted"),
+        rooms.code == Some(0) && rooms.stdout.contains(&short(room)) && rooms.stdout.contains("scripted"),
         "{}",
         rooms.stdout
     );
     let agents = run_as(api, dir.path(), &["agents"]).await;
     assert!(agents.code == Some(0) && agents.stdout.contains("scripted"), "{}", agents.stdout);
-    let cancelled = run_as(api, dir.path(), &["cancel", &hanging.to_string()]).await;
+    let json = run_as(api, dir.path(), &["rooms", "--json", "--limit", "1"]).await.stdout;
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["id"], room.to_string(), "one object per line: {json}");
+    let events = run_as(api, dir.path(), &["events", &short(room)]).await;
+    assert!(events.code == Some(0) && events.stdout.contains("run_started"), "{}", events.stderr);
+    let cancelled = run_as(api, dir.path(), &["cancel", &short(hanging)]).await;
     assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
     assert!(cancelled.stdout.starts_with("cancelled after"), "{}", cancelled.stdout);
     assert_eq!(api.run(hanging).await.unwrap().status, RunStatus::Cancelled);
+}
+
+/// The end of an id, as lists show it.
+fn short(id: impl ToString) -> String {
+    let id = id.to_string();
+    id[id.len() - 8..].to_owned()
+}
+
+async fn objects_are_created_renamed_and_deleted(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let ok = async |arguments: &[&str]| -> String {
+        let output = run_as(api, dir.path(), arguments).await;
+        assert_eq!(output.code, Some(0), "{arguments:?}: {}", output.stderr);
+        output.stdout
+    };
+    let made = ok(&["create", "agent", "Ann", "--provider", "scripted", "--system-prompt", "Be brief."]).await;
+    assert!(made.starts_with("created the agent Ann ("), "{made}");
+    assert!(ok(&["create", "room", "Plans", "--agent", "ann"]).await.starts_with("created the room Plans ("));
+    ok(&["rename", "room", "plans", "Other plans"]).await;
+    ok(&["rename", "agent", "Ann", "Anna"]).await;
+    assert!(ok(&["rooms"]).await.contains("Other plans  Anna"));
+    assert!(ok(&["agents", "--json"]).await.contains("\"Be brief.\""));
+    ok(&["delete", "room", "Other plans"]).await;
+    ok(&["delete", "agent", "Anna"]).await;
+    let gone = run_as(api, dir.path(), &["delete", "agent", "Anna"]).await;
+    assert!(gone.code == Some(1) && gone.stderr.contains("there is no agent \"Anna\""), "{}", gone.stderr);
+    let wrong = run_as(api, dir.path(), &["create", "agent", "x", "--provider", "nothing"]).await;
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("nothing"), "{}", wrong.stderr);
+}
+
+async fn approvals_are_listed_and_answered(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let room = room(api).await;
+    let run = post_text(api, room, r#"!ask Bash {"cmd":"ls"}"#).await;
+    let mut follower = RoomFollower::start(api, room).await;
+    let asked = follower.until_kind(EventType::ApprovalRequested, run).await;
+    let id = short(data(&asked)["approval_id"].as_str().unwrap());
+    let listed = run_as(api, dir.path(), &["approve"]).await.stdout;
+    assert!(listed.contains(&id) && listed.contains("Bash") && listed.contains("scripted"), "{listed}");
+    assert_eq!(run_as(api, dir.path(), &["approve", "--deny"]).await.code, Some(2), "which one?");
+    let allowed = run_as(api, dir.path(), &["approve", &id]).await;
+    assert_eq!((allowed.code, allowed.stdout.as_str()), (Some(0), "allowed Bash\n"), "{}", allowed.stderr);
+    let resolved = follower.until_kind(EventType::ApprovalResolved, run).await;
+    assert_eq!(data(&resolved)["decision"], "allow");
+    wait_for_end(api, run).await;
+    assert_eq!(run_as(api, dir.path(), &["approve", &id]).await.code, Some(1), "nothing waits any more");
+}
+
+async fn a_chat_answers_asks_and_goes_on(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut chat = client_of(api, dir.path(), &["chat", "scripted"]).stdin(Stdio::piped()).spawn().unwrap();
+    let typed = "!count 3\n/room\n!ask Bash {\"cmd\":\"ls\"}\nperhaps\ny\nfirst \\\nsecond\n/quit\nnot said\n";
+    chat.stdin.take().unwrap().write_all(typed.as_bytes()).await.unwrap();
+    let output = output_of(chat).await;
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.starts_with("1 2 3\n"), "{}", output.stdout);
+    assert!(
+        output.stderr.contains("greenroom chat --room") && output.stderr.contains("Allow Bash?"),
+        "{}",
+        output.stderr
+    );
+    assert!(!output.stdout.contains('\u{1b}') && !output.stderr.contains('\u{1b}'), "no colors in a pipe");
+    let rooms = get(api, "/api/rooms").await.expect_status(200);
+    assert_eq!(rooms["rooms"].as_array().unwrap().len(), 1, "one conversation, one room");
+    let room = rooms["rooms"][0]["id"].as_str().unwrap().parse().unwrap();
+    let events = journal(api, room).await;
+    let resolved = events.iter().find(|event| event.kind == EventType::ApprovalResolved).unwrap();
+    assert_eq!(data(resolved)["decision"], "allow");
+    let posts = events.iter().filter(|event| event.kind == EventType::MessagePosted);
+    let texts: Vec<String> = posts.map(|event| data(event)["text"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(texts[2..], ["first \nsecond"], "{texts:?}");
+}
+
+async fn an_interrupt_stops_the_answer_and_not_the_chat(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let room = room(api).await;
+    let mut follower = RoomFollower::start(api, room).await;
+    let mut chat = client_of(api, dir.path(), &["chat", "--room", &short(room)]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = chat.stdin.take().unwrap();
+    input.write_all(b"!hang\n").await.unwrap();
+    let started = follower.until("the answer", |event| event.kind == EventType::ContentDelta).await;
+    let run = started.run_id.unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(chat.id().unwrap()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(wait_for_end(api, run).await.status, RunStatus::Cancelled);
+    input.write_all(b"!count 2\n/quit\n").await.unwrap();
+    let output = output_of(chat).await;
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.contains("\n1 2\n"), "the partial answer, then the next: {}", output.stdout);
+    assert!(output.stderr.contains("Stopping"), "{}", output.stderr);
 }
 
 async fn doctor_finds_the_server(api: &TestClient) {

@@ -103,7 +103,11 @@ async fn providers_report_capabilities_and_availability(api: &TestClient) {
     let can =
         json!({"resume": false, "steer": true, "approvals": true, "thinking": true, "mcp": false, "skills": false});
     let there = json!({"state": "ready", "version": null, "program": null});
-    assert_eq!(*scripted, json!({"name": "scripted", "capabilities": can, "inspection": there}));
+    assert_eq!((&scripted["capabilities"], &scripted["inspection"]), (&can, &there));
+    assert_eq!(
+        (&scripted["id"], &scripted["kind"], &scripted["state"]),
+        (&json!("scripted"), &json!("demo"), &json!("ready"))
+    );
     for provider in providers {
         let program = provider["inspection"]["program"].as_str().unwrap_or_default();
         assert!(!program.contains('/'), "only a file name may be shown: {provider}");

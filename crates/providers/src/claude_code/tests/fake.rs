@@ -97,6 +97,7 @@ impl ClaudeHarness {
             skills: Vec::new(),
             mcp_servers: Vec::new(),
             host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
+            provider_settings: Default::default(),
             has_company: false,
             depth: 0,
         };

@@ -239,7 +239,7 @@ pub async fn create_strapi_agent(
 }
 
 async fn ready_provider(app: &App, actor: &Actor) -> Result<String, Problem> {
-    let providers = app.engine.providers_of(actor).await.into_iter();
+    let providers = app.engine.providers_of(actor).await?.into_iter();
     let mut ready = providers.filter(|provider| matches!(provider.inspection, InspectionView::Ready { .. }));
     let name = ready.next().map(|provider| provider.name);
     name.ok_or_else(|| {
