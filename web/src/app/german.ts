@@ -10,6 +10,8 @@ import { de as mcpServersDe } from '@/features/mcp-servers/texts/de'
 import { en as mcpServersEn } from '@/features/mcp-servers/texts/en'
 import { de as projectsDe } from '@/features/projects/texts/de'
 import { en as projectsEn } from '@/features/projects/texts/en'
+import { de as providersDe } from '@/features/providers/texts/de'
+import { en as providersEn } from '@/features/providers/texts/en'
 import { de as roomsDe } from '@/features/rooms/texts/de'
 import { en as roomsEn } from '@/features/rooms/texts/en'
 import { de as runsDe } from '@/features/runs/texts/de'
@@ -32,6 +34,7 @@ export const german: Translation = new Map<object, object>([
   [agentsEn, agentsDe],
   [mcpServersEn, mcpServersDe],
   [projectsEn, projectsDe],
+  [providersEn, providersDe],
   [roomsEn, roomsDe],
   [runsEn, runsDe],
   [settingsEn, settingsDe],

@@ -92,6 +92,7 @@ function usePageCommands(): void {
     { id: 'runs', title: t.runs, detail: t.page, group: 'app', run: () => void navigate({ to: '/runs' }) },
     { id: 'failed-runs', title: t.runsThatFailed, group: 'app', run: () => void navigate({ to: '/runs', search: { status: 'failed' } }) },
     { id: 'usage', title: t.usageAndCost, detail: t.page, group: 'app', run: () => void navigate({ to: '/usage' }) },
+    { id: 'providers', title: t.providers, detail: t.page, group: 'app', run: () => void navigate({ to: '/settings/providers' }) },
     { id: 'security-log', title: t.securityLog, detail: t.page, group: 'app', run: () => void navigate({ to: '/settings/security-log' }) },
     { id: 'settings', title: t.settings, detail: t.tokensAppearanceAboutThisServer, group: 'app', run: () => void navigate({ to: '/settings' }) },
   ])

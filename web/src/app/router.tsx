@@ -98,6 +98,12 @@ const signInRoute = createRoute({
 
 const settingsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/settings', component: SettingsPage })
 
+const providersRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/settings/providers',
+  component: lazyRouteComponent(() => import('@/features/providers/components/providers-page'), 'ProvidersPage'),
+})
+
 const securityLogRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/settings/security-log',
@@ -176,6 +182,7 @@ const pages = [
   runRoute,
   usageRoute,
   settingsRoute,
+  providersRoute,
   securityLogRoute,
   signInRoute,
 ] as const

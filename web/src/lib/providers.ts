@@ -27,13 +27,13 @@ export function providerTitle(name: string): string {
 }
 
 export function isReady(provider: Provider): boolean {
-  return provider.inspection.state === 'ready'
+  return provider.state === 'ready'
 }
 
 /** What is missing, in a word or two; `null` if it can answer. */
 export function lackOf(provider: Provider): string | null {
-  if (isReady(provider)) return null
-  return isApi(provider) ? t.apiKeyMissing : t.notInstalled
+  const words = { ready: null, needs_key: t.apiKeyMissing, not_installed: t.notInstalled, unreachable: t.unreachable, not_allowed: t.notAllowed }
+  return words[provider.state]
 }
 
 /** What is there before what is not; those that most people have come first. */
@@ -50,19 +50,13 @@ export function firstChoice(providers: readonly Provider[]): string {
   return inOrder(providers).find(isReady)?.name ?? 'scripted'
 }
 
-const apis = ['anthropic', 'openai', 'openai_responses', 'google']
-
-/** A model API, which needs a key; all others are programs. */
-export function isApi({ name }: Pick<Provider, 'name'>): boolean {
-  return apis.includes(name)
-}
-
 export function versionOf({ inspection }: Provider): string | null {
   return inspection.state === 'ready' ? (inspection.version ?? null) : null
 }
 
-export function adviceOf({ inspection }: Provider): string | null {
-  return inspection.state === 'missing' ? inspection.advice : null
+/** The one thing to do before it can answer. */
+export function adviceOf({ hint }: Provider): string | null {
+  return hint ?? null
 }
 
 /** What it can do beyond answering, in a few words each. */

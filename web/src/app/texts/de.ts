@@ -43,4 +43,5 @@ export const de: typeof en = {
   likeTheSystem: 'System',
   light: 'hell',
   dark: 'dunkel',
+  providers: 'Anbieter',
 }

@@ -41,4 +41,5 @@ export const en = {
   likeTheSystem: 'system',
   light: 'light',
   dark: 'dark',
+  providers: 'Providers',
 }

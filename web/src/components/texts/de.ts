@@ -58,4 +58,8 @@ export const de: typeof en = {
   tryAgain: 'Erneut versuchen',
   image: 'Bild',
   text: 'Text',
+  apiKeyOf: (name: string) => `API-Schlüssel von ${name}`,
+  pasteTheKey: 'API-Schlüssel einfügen',
+  testing: 'Testet…',
+  saveAndTest: 'Speichern und testen',
 }

@@ -56,4 +56,8 @@ export const en = {
   tryAgain: 'Try again',
   image: 'image',
   text: 'text',
+  apiKeyOf: (name: string) => `API key of ${name}`,
+  pasteTheKey: 'Paste the API key',
+  testing: 'Testing…',
+  saveAndTest: 'Save and test',
 }

@@ -5,6 +5,7 @@
 export const queryKeys = {
   session: ['session'],
   providers: ['providers'],
+  models: (provider: string) => ['models', provider] as const,
   tokens: ['tokens'],
   doctor: ['doctor'],
   billing: ['billing'],

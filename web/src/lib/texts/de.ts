@@ -75,4 +75,6 @@ export const de: typeof en = {
   skills: 'Skills',
   apiKeyMissing: 'API-Schlüssel fehlt',
   notInstalled: 'Nicht installiert',
+  unreachable: 'Nicht erreichbar',
+  notAllowed: 'Nicht erlaubt',
 }

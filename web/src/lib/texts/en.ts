@@ -73,4 +73,6 @@ export const en = {
   skills: 'skills',
   apiKeyMissing: 'API key missing',
   notInstalled: 'Not installed',
+  unreachable: 'Not reachable',
+  notAllowed: 'Not allowed',
 }

@@ -1,14 +1,15 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { RefreshCw } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import { ProviderKeyForm } from '@/components/ui/provider-key-form'
 import { WithCode } from '@/components/ui/with-code'
 import { answerOf, api, explain } from '@/lib/api/client'
 import { agentsQuery, providersQuery, roomsQuery } from '@/lib/api/queries'
 import type { Provider } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
-import { adviceOf, inOrder, isReady, providerTitle, versionOf } from '@/lib/providers'
+import { adviceOf, inOrder, isReady, versionOf } from '@/lib/providers'
 import { createRoom } from '../api/room-commands'
 import { t } from '../texts'
 import styles from './real-agents.module.css'
@@ -24,8 +25,7 @@ export function RealAgents(): ReactNode {
   const navigate = useNavigate()
 
   const chat = useMutation({
-    mutationFn: async (provider: string) => {
-      const name = providerTitle(provider)
+    mutationFn: async ({ id: provider, label: name }: Provider) => {
       const agents = await queries.fetchQuery(agentsQuery)
       const agent = agents.find((one) => one.provider === provider) ?? (await answerOf(api.POST('/api/agents', { body: { name, provider } })))
       return createRoom({ name, agents: [agent.id] })
@@ -41,7 +41,7 @@ export function RealAgents(): ReactNode {
     <>
       <ul className={styles.list}>
         {providers.slice(0, mostShown).map((provider) => (
-          <ProviderLine key={provider.name} provider={provider} isBusy={chat.isPending && chat.variables === provider.name} onChat={() => chat.mutate(provider.name)} />
+          <ProviderLine key={provider.id} provider={provider} all={providers} isBusy={chat.isPending && chat.variables.id === provider.id} onChat={() => chat.mutate(provider)} />
         ))}
       </ul>
       <div className={styles.row}>
@@ -49,28 +49,46 @@ export function RealAgents(): ReactNode {
           <RefreshCw size={13} aria-hidden />
           {isFetching ? t.checking : t.checkAgain}
         </Button>
-        {providers.length > mostShown && <Link to="/agents/new">{t.moreProviders(providers.length - mostShown)}</Link>}
+        {providers.length > mostShown && <Link to="/settings/providers">{t.moreProviders(providers.length - mostShown)}</Link>}
       </div>
     </>
   )
 }
 
-function ProviderLine({ provider, isBusy, onChat }: { provider: Provider; isBusy: boolean; onChat: () => void }): ReactNode {
-  const title = providerTitle(provider.name)
+interface ProviderLineProps {
+  provider: Provider
+  all: readonly Provider[]
+  isBusy: boolean
+  onChat: () => void
+}
+
+function ProviderLine({ provider, all, isBusy, onChat }: ProviderLineProps): ReactNode {
+  const [isTyping, setIsTyping] = useState(false)
+  // The key of a program is that of the API that it calls.
+  const keyOwner = all.find(({ id }) => id === (provider.settings_provider ?? provider.id))
+  const needsKey = provider.state === 'needs_key' && keyOwner !== undefined
+  const { label } = provider
   return (
     <li className={styles.provider} data-missing={!isReady(provider) || undefined}>
       <span className={styles.title}>
-        <strong>{title}</strong> {versionOf(provider)}
+        <strong>{label}</strong> {versionOf(provider)}
       </span>
-      {isReady(provider) ? (
-        <Button size="small" look="primary" isBusy={isBusy} onClick={onChat} aria-label={t.chatWith(title)}>
+      {isReady(provider) && (
+        <Button size="small" look="primary" isBusy={isBusy} onClick={onChat} aria-label={t.chatWith(label)}>
           {t.chat}
         </Button>
-      ) : (
+      )}
+      {needsKey && !isTyping && (
+        <Button size="small" onClick={() => setIsTyping(true)} aria-label={t.addAKeyFor(label)}>
+          {t.addAKey}
+        </Button>
+      )}
+      {!isReady(provider) && !needsKey && (
         <span className={styles.advice}>
           <WithCode text={adviceOf(provider) ?? ''} />
         </span>
       )}
+      {keyOwner && isTyping && !isReady(provider) && <ProviderKeyForm provider={keyOwner} />}
     </li>
   )
 }

@@ -22,9 +22,9 @@ describe('the agents of a new chat', () => {
     { id: 'real', provider: 'claude_code' },
   ] as Agent[]
   const providers = [
-    { name: 'scripted', inspection: { state: 'ready' } },
-    { name: 'codex', inspection: { state: 'missing' } },
-    { name: 'claude_code', inspection: { state: 'ready' } },
+    { id: 'scripted', state: 'ready' },
+    { id: 'codex', state: 'not_installed' },
+    { id: 'claude_code', state: 'ready' },
   ] as Provider[]
 
   it('are those of the last one, as far as they still exist', () => {

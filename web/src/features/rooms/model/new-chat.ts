@@ -2,6 +2,7 @@ import type { QueryClient } from '@tanstack/react-query'
 import { answerOf, api, once } from '@/lib/api/client'
 import { agentsQuery, providersQuery, roomsQuery } from '@/lib/api/queries'
 import type { Agent, Provider, Room } from '@/lib/api/types'
+import { isReady } from '@/lib/providers'
 import { applyToRooms, summaryOf } from '@/lib/room-list'
 import { remember, remembered } from '@/lib/storage'
 import { createRoom } from '../api/room-commands'
@@ -32,9 +33,9 @@ export async function newChat(queries: QueryClient, projectId?: string): Promise
 export function agentsForChat(agents: readonly Agent[], providers: readonly Provider[], last: readonly string[]): string[] {
   const known = last.filter((id) => agents.some((agent) => agent.id === id))
   if (known.length > 0) return known
-  const isReady = ({ provider }: Agent): boolean => providers.find(({ name }) => name === provider)?.inspection.state === 'ready'
+  const canAnswer = ({ provider }: Agent): boolean => providers.some((one) => one.id === provider && isReady(one))
   // A model before the demo agent.
-  const first = agents.find((agent) => isReady(agent) && agent.provider !== 'scripted') ?? agents.find(isReady) ?? agents[0]
+  const first = agents.find((agent) => canAnswer(agent) && agent.provider !== 'scripted') ?? agents.find(canAnswer) ?? agents[0]
   return first ? [first.id] : []
 }
 

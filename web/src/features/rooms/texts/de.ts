@@ -370,4 +370,6 @@ export const de: typeof en = {
   moveLater: (names: string) => `${names} nach hinten`,
   letSpeakNext: 'Als Nächstes sprechen lassen',
   agentsAndFiles: 'Agenten und Dateien',
+  addAKey: 'API-Schlüssel eingeben',
+  addAKeyFor: (name: string) => `API-Schlüssel für ${name} eingeben`,
 }

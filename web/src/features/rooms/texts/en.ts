@@ -368,4 +368,6 @@ export const en = {
   moveLater: (names: string) => `Move ${names} later`,
   letSpeakNext: 'Let speak next',
   agentsAndFiles: 'Agents and files',
+  addAKey: 'Add API key',
+  addAKeyFor: (name: string) => `Add an API key for ${name}`,
 }

@@ -6,6 +6,7 @@ import { AboutSection } from './about-section'
 import { DeveloperSection } from './developer-section'
 import { LanguageSection } from './language-section'
 import { NotificationsSection } from './notifications-section'
+import { ProvidersSection } from './providers-section'
 import { SecurityLogSection } from './security-log-section'
 import { SignOutSection } from './sign-out-section'
 import { ThemeSection } from './theme-section'
@@ -19,6 +20,7 @@ export function SettingsPage(): ReactNode {
       <ThemeSection />
       <LanguageSection />
       <NotificationsSection />
+      <ProvidersSection />
       <TokensSection hasAccounts={session?.accounts ?? false} />
       <SecurityLogSection />
       <DeveloperSection />

@@ -136,4 +136,7 @@ export const de: typeof en = {
   user: 'Benutzer',
   oneOf: (word: string) => word,
   language: 'Sprache',
+  providers: 'Anbieter',
+  keysAddressesAndModels: 'Schlüssel, Adressen und Modelle hinter deinen Agenten',
+  openProviders: 'Anbieter einrichten',
 }

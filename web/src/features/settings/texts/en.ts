@@ -134,4 +134,7 @@ export const en = {
   user: 'user',
   oneOf: (word: string) => `${/^[aeiouM]/.test(word) ? 'an' : 'a'} ${word}`,
   language: 'Language',
+  providers: 'Providers',
+  keysAddressesAndModels: 'Keys, addresses and models of what answers behind your agents',
+  openProviders: 'Set up providers',
 }
