@@ -14,6 +14,7 @@ import type { Project, RoomSummary } from '@/lib/api/types'
 import { archiveAddress } from '../api/project-files'
 import { type ProjectSearch, type Tab, tabs } from '../model/tabs'
 import { useFreshFiles } from '../model/use-fresh-files'
+import { CommandsTab } from './commands-tab'
 import { DeleteProjectDialog } from './delete-project-dialog'
 import { FilesTab } from './files-tab'
 import { ProjectDialog } from './project-dialog'
@@ -60,6 +61,7 @@ export function ProjectPage({ projectId, search, onNewRoom }: ProjectPageProps):
         <>
           <Tabs project={project} current={tab} rooms={rooms} />
           {tab === 'files' && <FilesTab key={project.id} project={project} file={search.file ?? null} />}
+          {tab === 'commands' && <CommandsTab project={project} />}
           {tab === 'rooms' && <RoomsTab rooms={rooms} onNewRoom={onNewRoom} />}
           {tab === 'sandbox' && <SandboxTab project={project} />}
         </>
@@ -68,7 +70,7 @@ export function ProjectPage({ projectId, search, onNewRoom }: ProjectPageProps):
   )
 }
 
-const words: Record<Tab, string> = { get files() { return t.files }, get rooms() { return t.rooms }, get sandbox() { return t.sandbox } }
+const words: Record<Tab, string> = { get files() { return t.files }, get commands() { return t.commands }, get rooms() { return t.rooms }, get sandbox() { return t.sandbox } }
 
 function Tabs({ project, current, rooms }: { project: Project; current: Tab; rooms: readonly RoomSummary[] }): ReactNode {
   return (

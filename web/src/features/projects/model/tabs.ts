@@ -1,4 +1,4 @@
-export const tabs = ['files', 'rooms', 'sandbox'] as const
+export const tabs = ['files', 'commands', 'rooms', 'sandbox'] as const
 export type Tab = (typeof tabs)[number]
 
 export interface ProjectSearch {
