@@ -16,6 +16,8 @@ import { de as roomsDe } from '@/features/rooms/texts/de'
 import { en as roomsEn } from '@/features/rooms/texts/en'
 import { de as runsDe } from '@/features/runs/texts/de'
 import { en as runsEn } from '@/features/runs/texts/en'
+import { de as searchDe } from '@/features/search/texts/de'
+import { en as searchEn } from '@/features/search/texts/en'
 import { de as settingsDe } from '@/features/settings/texts/de'
 import { en as settingsEn } from '@/features/settings/texts/en'
 import { de as signInDe } from '@/features/sign-in/texts/de'
@@ -37,6 +39,7 @@ export const german: Translation = new Map<object, object>([
   [providersEn, providersDe],
   [roomsEn, roomsDe],
   [runsEn, runsDe],
+  [searchEn, searchDe],
   [settingsEn, settingsDe],
   [signInEn, signInDe],
   [skillsEn, skillsDe],

@@ -2,8 +2,6 @@ import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { PageBarEnd } from '@/components/layout/page-bar'
-// Not later: one types at once.
-import { Palette } from '@/components/layout/palette'
 import { Shell } from '@/components/layout/shell'
 import { useShortcuts } from '@/components/layout/use-shortcuts'
 import { later } from '@/components/ui/later'
@@ -19,6 +17,8 @@ import { ConnectionBadge, ConnectionBanner } from './connection-state'
 import { RailFoot } from './rail-foot'
 import { RailNav } from './rail-nav'
 import styles from './root.module.css'
+// Not later: one types at once.
+import { SearchPalette } from './search-palette'
 import { useAttention } from './use-attention'
 import { t } from './texts'
 
@@ -52,7 +52,7 @@ export function Root(): ReactNode {
       >
         <Outlet />
       </Shell>
-      {open === 'palette' && <Palette onClose={close} />}
+      {open === 'palette' && <SearchPalette onClose={close} />}
       {open === 'shortcuts' && <ShortcutsDialog onClose={close} />}
       {task && <ExecuteDialog request={task} onClose={() => executeStore.set(null)} />}
       <Notices />
@@ -86,6 +86,7 @@ function usePageCommands(): void {
   const navigate = useNavigate()
   useCommands([
     { id: 'approvals', title: t.approvals, detail: t.page, group: 'app', run: () => void navigate({ to: '/approvals' }) },
+    { id: 'search', title: t.searchMessages, detail: t.page, group: 'app', keys: 'mod+shift+f', run: () => void navigate({ to: '/search' }) },
     { id: 'projects', title: t.projects, detail: t.page, group: 'app', run: () => void navigate({ to: '/projects' }) },
     { id: 'skills', title: t.skills, detail: t.page, group: 'app', run: () => void navigate({ to: '/skills' }) },
     { id: 'new-skill', title: t.writeASkill, group: 'app', run: () => void navigate({ to: '/skills/new' }) },

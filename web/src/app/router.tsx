@@ -4,26 +4,23 @@ import { Landing } from '@/features/rooms/components/landing'
 import { RoomPage } from '@/features/rooms/components/room-page'
 import { readProjectSearch } from '@/features/projects/model/tabs'
 import { readFilter } from '@/features/runs/model/run-filter'
+import { readSearchFilter } from '@/features/search/model/search-filter'
 import { readAuditFilter } from '@/features/settings/model/audit-filter'
 import { nextPage } from '@/features/sign-in/model/sign-in-link'
 import { readTab } from '@/features/skills/model/tabs'
 import { readUsageFilter } from '@/features/usage/model/usage-filter'
-import { type TemplateId, isTemplateId } from '@/lib/agent-templates'
 import { NotFound } from './not-found'
 import { Root } from './root'
+import { readAgentView, readMcpServerView, readNewAgent, readRoomSearch } from './route-search'
 
 const rootRoute = createRootRoute({ component: Root, notFoundComponent: NotFound })
 
 const landingRoute = createRoute({ getParentRoute: () => rootRoute, path: '/', component: Landing })
 
-/** `m` is the journal number of the message that a link points to. */
 const roomRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/rooms/$roomId',
-  validateSearch: (search: Record<string, unknown>): { m?: number } => {
-    const m = Number(search.m)
-    return Number.isSafeInteger(m) && m > 0 ? { m } : {}
-  },
+  validateSearch: readRoomSearch,
   component: function Room(): ReactNode {
     const { roomId } = roomRoute.useParams()
     const { m } = roomRoute.useSearch()
@@ -40,6 +37,7 @@ const SkillPage = lazyRouteComponent(() => import('@/features/skills/components/
 const UsagePage = lazyRouteComponent(() => import('@/features/usage/components/usage-page'), 'UsagePage')
 const SettingsPage = lazyRouteComponent(() => import('@/features/settings/components/settings-page'), 'SettingsPage')
 const SecurityLogPage = lazyRouteComponent(() => import('@/features/settings/components/security-log-page'), 'SecurityLogPage')
+const SearchPage = lazyRouteComponent(() => import('@/features/search/components/search-page'), 'SearchPage')
 const ApprovalsPage = lazyRouteComponent(() => import('@/features/rooms/components/approvals-page'), 'ApprovalsPage')
 
 const approvalsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/approvals', component: ApprovalsPage })
@@ -63,7 +61,6 @@ const runRoute = createRoute({
 })
 
 const skillsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/skills', component: SkillsPage })
-
 const newSkillRoute = createRoute({ getParentRoute: () => rootRoute, path: '/skills/new', component: NewSkillPage })
 
 const skillRoute = createRoute({
@@ -74,6 +71,15 @@ const skillRoute = createRoute({
     const { name } = skillRoute.useParams()
     const { tab } = skillRoute.useSearch()
     return <SkillPage key={name} name={name} tab={tab ?? 'edit'} />
+  },
+})
+
+const searchRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/search',
+  validateSearch: readSearchFilter,
+  component: function Search(): ReactNode {
+    return <SearchPage filter={searchRoute.useSearch()} />
   },
 })
 
@@ -128,38 +134,29 @@ const agentPages = (): Promise<typeof import('./agent-pages')> => import('./agen
 
 const agentsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/agents', component: lazyRouteComponent(agentPages, 'AgentsPage') })
 
-/** `from` is the agent that the new one is to be like, `template` what it begins with. */
 const newAgentRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/agents/new',
-  validateSearch: ({ from, provider, template }: Record<string, unknown>): { from?: string; provider?: string; template?: TemplateId } => ({
-    ...(isTemplateId(template) ? { template } : {}),
-    ...(typeof from === 'string' ? { from } : {}),
-    ...(typeof provider === 'string' ? { provider } : {}),
-  }),
+  validateSearch: readNewAgent,
   component: lazyRouteComponent(agentPages, 'NewAgentRoute'),
 })
 
 const agentRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/agents/$agentId',
-  validateSearch: ({ test, show }: Record<string, unknown>): { test?: true; show?: 'effective' | 'memory' } => ({
-    ...(test === true ? { test } : {}),
-    ...(show === 'effective' || show === 'memory' ? { show } : {}),
-  }),
+  validateSearch: readAgentView,
   component: lazyRouteComponent(agentPages, 'AgentRoute'),
 })
 
 const mcpPages = (): Promise<typeof import('./mcp-server-pages')> => import('./mcp-server-pages')
 
 const mcpServersRoute = createRoute({ getParentRoute: () => rootRoute, path: '/mcp-servers', component: lazyRouteComponent(mcpPages, 'McpServersPage') })
-
 const newMcpServerRoute = createRoute({ getParentRoute: () => rootRoute, path: '/mcp-servers/new', component: lazyRouteComponent(mcpPages, 'NewMcpServerPage') })
 
 const mcpServerRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/mcp-servers/$name',
-  validateSearch: ({ show }: Record<string, unknown>): { show?: 'settings' | 'logs' } => (show === 'settings' || show === 'logs' ? { show } : {}),
+  validateSearch: readMcpServerView,
   component: lazyRouteComponent(mcpPages, 'McpServerRoute'),
 })
 
@@ -177,6 +174,7 @@ const pages = [
   mcpServerRoute,
   projectsRoute,
   projectRoute,
+  searchRoute,
   approvalsRoute,
   runsRoute,
   runRoute,

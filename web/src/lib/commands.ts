@@ -1,7 +1,8 @@
 import { useEffect, useRef } from 'react'
+import type { Snippet } from './api/types'
 import { createStore } from './store'
 
-export type CommandGroup = 'room' | 'app' | 'agents' | 'rooms'
+export type CommandGroup = 'room' | 'app' | 'agents' | 'rooms' | 'messages'
 
 /** Something a person can do from the palette, and perhaps by a key. */
 export interface Command {
@@ -9,6 +10,8 @@ export interface Command {
   title: string
   /** Text next to the title, which is searched too. */
   detail?: string
+  /** The title with what was looked for marked. */
+  snippet?: Snippet
   group: CommandGroup
   /** As in `mod+k`, `?`, `alt+ArrowDown`. */
   keys?: string

@@ -44,4 +44,5 @@ export const de: typeof en = {
   light: 'hell',
   dark: 'dunkel',
   providers: 'Anbieter',
+  searchMessages: 'Nachrichten durchsuchen',
 }

@@ -42,4 +42,5 @@ export const en = {
   light: 'light',
   dark: 'dark',
   providers: 'Providers',
+  searchMessages: 'Search messages',
 }

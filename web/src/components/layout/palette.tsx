@@ -3,17 +3,27 @@ import { Fragment, type ReactNode, useEffect, useRef, useState } from 'react'
 import { type Command, type CommandGroup, commandStore, search } from '@/lib/commands'
 import { useStore } from '@/lib/store'
 import { Dialog } from '../ui/dialog'
+import { Highlighted } from '../ui/highlighted'
 import { Kbd } from '../ui/kbd'
 import { t } from '../texts'
 import textStyles from '../ui/text.module.css'
 import styles from './palette.module.css'
 
+interface PaletteProps {
+  /** What was found elsewhere for the text, below the commands. */
+  more?: readonly Command[]
+  onText?: (text: string) => void
+  onClose: () => void
+}
+
+const none: readonly Command[] = []
+
 /** Everything that can be done here, found by a few letters. */
-export function Palette({ onClose }: { onClose: () => void }): ReactNode {
+export function Palette({ more = none, onText, onClose }: PaletteProps): ReactNode {
   const [text, setText] = useState('')
   const [chosen, setChosen] = useState(0)
   const commands = useStore(commandStore)
-  const found = inGroups(search(commands, text), text.trim() !== '')
+  const found = [...inGroups(search(commands, text), text.trim() !== ''), ...(text.trim() === '' ? none : more)]
   const list = useRef<HTMLUListElement>(null)
   const current = Math.min(chosen, Math.max(0, found.length - 1))
 
@@ -42,6 +52,7 @@ export function Palette({ onClose }: { onClose: () => void }): ReactNode {
           value={text}
           onChange={(event) => {
             setText(event.target.value)
+            onText?.(event.target.value)
             setChosen(0)
           }}
           onKeyDown={(event) => {
@@ -82,7 +93,7 @@ function Entry({ command, isChosen, onChoose }: { command: Command; isChosen: bo
       className={styles.entry}
       onClick={onChoose}
     >
-      <span className={styles.title}>{command.title}</span>
+      <span className={styles.title} dir="auto">{command.snippet ? <Highlighted snippet={command.snippet} /> : command.title}</span>
       {command.detail && <span className={textStyles.detail}>{command.detail}</span>}
       {command.keys && (
         <span className={styles.keys}>
@@ -103,8 +114,8 @@ function inGroups(commands: Command[], isSearch: boolean): Command[] {
   return sorted.flatMap((group) => commands.filter((command) => command.group === group).slice(0, mostOfGroup))
 }
 
-const order: readonly CommandGroup[] = ['room', 'app', 'agents', 'rooms']
+const order: readonly CommandGroup[] = ['room', 'app', 'agents', 'rooms', 'messages']
 
 function groupTitle(group: CommandGroup): string {
-  return { room: t.room, app: 'Greenroom', agents: t.agents, rooms: t.rooms }[group]
+  return { room: t.room, app: 'Greenroom', agents: t.agents, rooms: t.rooms, messages: t.messages }[group]
 }

@@ -62,4 +62,5 @@ export const de: typeof en = {
   pasteTheKey: 'API-Schlüssel einfügen',
   testing: 'Testet…',
   saveAndTest: 'Speichern und testen',
+  messages: 'Nachrichten',
 }

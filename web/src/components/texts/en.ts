@@ -60,4 +60,5 @@ export const en = {
   pasteTheKey: 'Paste the API key',
   testing: 'Testing…',
   saveAndTest: 'Save and test',
+  messages: 'Messages',
 }

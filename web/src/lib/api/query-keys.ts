@@ -6,6 +6,7 @@ export const queryKeys = {
   session: ['session'],
   providers: ['providers'],
   models: (provider: string) => ['models', provider] as const,
+  search: (words: string, where: string) => ['search', words, where] as const,
   tokens: ['tokens'],
   doctor: ['doctor'],
   billing: ['billing'],

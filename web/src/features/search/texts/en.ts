@@ -1,0 +1,16 @@
+export const en = {
+  search: 'Search',
+  searchEverything: 'Search messages, rooms, agents and files',
+  whereToLook: 'Where to look',
+  everything: 'Everything',
+  messages: 'Messages',
+  rooms: 'Rooms',
+  agents: 'Agents',
+  files: 'Files',
+  couldNotSearch: 'Could not search',
+  typeWords: 'Type words to find messages in all rooms.',
+  noResults: 'No results',
+  results: 'Results',
+  loadMore: 'Load more',
+  searchFor: (words: string) => `Search everything for “${words}”`,
+}
