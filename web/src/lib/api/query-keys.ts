@@ -23,6 +23,7 @@ export const queryKeys = {
     /** Also the key of the list. */
     all: ['rooms'],
     one: (id: string) => ['rooms', 'one', id] as const,
+    archived: ['archived-rooms'],
     remembered: (id: string) => ['rooms', 'one', id, 'remembered'] as const,
     tape: (id: string, runs: string) => ['rooms', 'one', id, 'tape', runs] as const,
     mcpTrust: (id: string) => ['rooms', 'one', id, 'mcp-trust'] as const,

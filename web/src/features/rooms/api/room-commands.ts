@@ -1,6 +1,6 @@
 import { answerOf, api, newKey, once } from '@/lib/api/client'
 import type { components } from '@/lib/api/schema'
-import type { EventPage, Message, Receipt, Remembered, Room, RunStatus, WhenBusy } from '@/lib/api/types'
+import type { EventPage, Message, Receipt, Remembered, Room, RoomSummary, RunStatus, WhenBusy } from '@/lib/api/types'
 
 export interface RoomSettings {
   name: string
@@ -27,6 +27,21 @@ export function changeRoom(id: string, { name, agents, whenBusy }: RoomSettings)
 /** Who answers in a room, in that order. */
 export function setAgents(id: string, agents: string[]): Promise<Room> {
   return answerOf(api.PATCH('/api/rooms/{id}', { params: { path: { id }, header: once() }, body: { agents } }))
+}
+
+/** Where a room is in the list; fields that are left out stay. */
+export interface RoomPlace {
+  pinned?: boolean
+  archived?: boolean
+  folder?: string | null
+}
+
+export async function organizeRoom(id: string, place: RoomPlace): Promise<void> {
+  await answerOf(api.PATCH('/api/rooms/{id}', { params: { path: { id }, header: once() }, body: place }))
+}
+
+export async function archivedRooms(): Promise<RoomSummary[]> {
+  return (await answerOf(api.GET('/api/rooms', { params: { query: { archived: 'true', limit: 500 } } }))).rooms
 }
 
 export async function deleteRoom(id: string): Promise<void> {

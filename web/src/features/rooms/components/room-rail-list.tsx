@@ -1,19 +1,25 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useNavigate, useParams } from '@tanstack/react-router'
-import { CheckCheck, Pencil, Trash2 } from 'lucide-react'
+import { Archive, CheckCheck, Folder, Pencil, Pin, PinOff, Trash2 } from 'lucide-react'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ContextMenu, type Point } from '@/components/ui/context-menu'
 import { later } from '@/components/ui/later'
 import type { MenuItem } from '@/components/ui/menu-list'
 import type { RoomSummary } from '@/lib/api/types'
+import { useCommands } from '@/lib/commands'
 import { useDay } from '@/lib/use-day'
 import { railRows } from '../model/rail-rows'
 import { markRead } from '../model/read-marks'
+import { useOrganize } from '../model/use-organize'
 import { RoomRailItem } from './room-rail-item'
 import { t } from '../texts'
+import archiveStyles from './archived-dialog.module.css'
 import styles from './room-rail.module.css'
 
 const DeleteRoomDialog = later(async () => (await import('./delete-room-dialog')).DeleteRoomDialog)
+
+const FolderDialog = later(async () => (await import('./folder-dialog')).FolderDialog)
+const ArchivedDialog = later(async () => (await import('./archived-dialog')).ArchivedDialog)
 
 const [titleHeight, roomHeight] = [30, 53]
 
@@ -24,6 +30,10 @@ export function RoomRailList({ rooms, text }: { rooms: readonly RoomSummary[]; t
   const scroller = useRef<HTMLDivElement>(null)
   const [menu, setMenu] = useState<{ room: RoomSummary; at: Point } | null>(null)
   const [renaming, setRenaming] = useState<string | null>(null)
+  const [filing, setFiling] = useState<RoomSummary | null>(null)
+  const [isArchiveOpen, setIsArchiveOpen] = useState(false)
+  const organize = useOrganize()
+  useCommands([{ id: 'archived-rooms', title: t.archivedRooms, group: 'rooms', run: () => setIsArchiveOpen(true) }])
   const [deleting, setDeleting] = useState<RoomSummary | null>(null)
   const { roomId } = useParams({ strict: false })
   const navigate = useNavigate()
@@ -48,6 +58,11 @@ export function RoomRailList({ rooms, text }: { rooms: readonly RoomSummary[]; t
   const showMenu = useCallback((room: RoomSummary, at: Point) => setMenu({ room, at }), [])
   const itemsFor = (room: RoomSummary): MenuItem[] => [
     { label: t.rename, icon: <Pencil size={15} aria-hidden />, onSelect: () => setRenaming(room.id) },
+    room.pinned
+      ? { label: t.unpin, icon: <PinOff size={15} aria-hidden />, onSelect: () => organize(room.id, { pinned: false }) }
+      : { label: t.pin, icon: <Pin size={15} aria-hidden />, onSelect: () => organize(room.id, { pinned: true }) },
+    { label: t.moveToFolder, icon: <Folder size={15} aria-hidden />, onSelect: () => setFiling(room) },
+    { label: t.archive, icon: <Archive size={15} aria-hidden />, onSelect: () => organize(room.id, { archived: true }) },
     { label: t.markAsRead, icon: <CheckCheck size={15} aria-hidden />, onSelect: () => markRead(room.id, room.head) },
     { label: t.deleteRoom, icon: <Trash2 size={15} aria-hidden />, onSelect: () => setDeleting(room), isDangerous: true },
   ]
@@ -70,6 +85,12 @@ export function RoomRailList({ rooms, text }: { rooms: readonly RoomSummary[]; t
             )
           })}
         </ul>
+        {text === '' && rooms.length > 0 && (
+          <button type="button" className={archiveStyles.open} onClick={() => setIsArchiveOpen(true)}>
+            <Archive size={13} aria-hidden />
+            {t.archivedRooms}
+          </button>
+        )}
         {rows.length === 0 && text !== '' && <p className={styles.nothing}>{t.noRoomsMatch}</p>}
       </div>
       {menu && (
@@ -83,6 +104,8 @@ export function RoomRailList({ rooms, text }: { rooms: readonly RoomSummary[]; t
           }}
         />
       )}
+      {filing && <FolderDialog room={filing} onClose={() => setFiling(null)} />}
+      {isArchiveOpen && <ArchivedDialog onClose={() => setIsArchiveOpen(false)} />}
       {deleting && (
         <DeleteRoomDialog
           room={deleting}

@@ -7,20 +7,28 @@ import { t } from '../texts'
 /** A line of the list of rooms: the title of a group, or a room. */
 export type RailRow = { kind: 'title'; key: string; title: string } | { kind: 'room'; key: string; room: RoomSummary }
 
-/** The rooms whose name has the words that are looked for, in groups by the day of their last message, newest first. */
+/**
+ * The rooms whose name has the words that are looked for: what is pinned, then folders by name, then the rest by the day of the
+ * last message, newest first. What is archived is not in the list.
+ */
 export function railRows(rooms: readonly RoomSummary[], text: string, now: Date = new Date()): RailRow[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
-  const rows: RailRow[] = []
-  let last = ''
-  for (const room of rooms) {
-    const name = room.name.toLowerCase()
-    if (!words.every((word) => matchScore(name, word) > 0)) continue
-    const title = groupOf(new Date(activeAt(room)), now)
-    if (title !== last) rows.push({ kind: 'title', key: `group ${title}`, title })
-    last = title
-    rows.push({ kind: 'room', key: room.id, room })
-  }
-  return rows
+  const found = rooms.filter(({ name, archived }) => !archived && words.every((word) => matchScore(name.toLowerCase(), word) > 0))
+  const folders = [...new Set(found.flatMap(({ pinned, folder }) => (!pinned && folder) || []))].toSorted((a, b) => a.localeCompare(b))
+  return [
+    ...section('pinned', t.pinned, found.filter(({ pinned }) => pinned)),
+    ...folders.flatMap((folder) => section(`folder ${folder}`, folder, found.filter((room) => !room.pinned && room.folder === folder))),
+    ...byDay(found.filter(({ pinned, folder }) => !pinned && !folder), now),
+  ]
+}
+
+function section(key: string, title: string, rooms: readonly RoomSummary[]): RailRow[] {
+  return rooms.length === 0 ? [] : [{ kind: 'title', key, title }, ...rooms.map((room) => ({ kind: 'room' as const, key: room.id, room }))]
+}
+
+function byDay(rooms: readonly RoomSummary[], now: Date): RailRow[] {
+  const titles = [...new Set(rooms.map((room) => groupOf(new Date(activeAt(room)), now)))]
+  return titles.flatMap((title) => section(`group ${title}`, title, rooms.filter((room) => groupOf(new Date(activeAt(room)), now) === title)))
 }
 
 const day = 24 * 3600 * 1000
