@@ -1,3 +1,4 @@
+import { get } from 'node:http'
 import { expect, it } from 'vitest'
 import { forms, inspect } from './harness/forms'
 import { stageForTests } from './harness/stage-for-tests'
@@ -33,4 +34,27 @@ it('a command is stopped, and its output stays', async () => {
   await page.getByRole('list', { name: 'Commands' }).getByText('stopped', { exact: true }).waitFor()
   await page.reload()
   await output.getByText('begun').waitFor()
+})
+
+it('what listens in the sandbox is seen on an origin of its own', async () => {
+  const { id } = await stage.server.api<{ id: string }>('/projects', { name: 'Ports' })
+  await stage.server.fetch(`/projects/${id}/files/content?path=index.html`, { method: 'PUT', body: '<h1>Hello from the sandbox</h1>' })
+  const page = await stage.page(`/projects/${id}?tab=commands`)
+  await page.getByLabel('Command', { exact: true }).fill('python3 -m http.server 8123')
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Preview port 8123', exact: true }).click()
+  const link = page.getByRole('link', { name: 'Open the preview of port 8123', exact: true })
+  await link.waitFor()
+  const address = new URL((await link.getAttribute('href')) ?? '')
+  expect(address.hostname).toMatch(/\.preview\.localhost$/)
+  // Asked of the server itself, by the name of the preview: the test's page stands on another port.
+  const seen = await new Promise<string>((resolve, reject) => {
+    get({ host: '127.0.0.1', port: stage.server.port, path: address.pathname, headers: { host: address.host, accept: 'text/html' } }, (response) => {
+      let body = `${response.statusCode} `
+      response.on('data', (part: Buffer) => (body += part.toString()))
+      response.on('end', () => resolve(body))
+    }).on('error', reject)
+  })
+  expect(seen).toBe('200 <h1>Hello from the sandbox</h1>')
+  await page.getByRole('button', { name: 'Stop', exact: true }).click()
 })

@@ -33,6 +33,7 @@ export const queryKeys = {
     /** Also the key of the list. */
     all: ['projects'],
     one: (id: string) => ['projects', 'one', id] as const,
+    ports: (id: string) => ['projects', 'ports', id] as const,
     commands: (id: string) => ['projects', 'commands', id] as const,
     /** The prefix of all folders and contents of a project. */
     files: (id: string) => ['projects', 'files', id] as const,

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { answerOf, api } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
-import type { ProjectCommand } from '@/lib/api/types'
+import type { ProjectCommand, ProjectPort } from '@/lib/api/types'
 
 /** People and agents start commands, so the list is read again while it is seen. */
 export function commandsQuery(id: string) {
@@ -19,6 +19,20 @@ export async function startCommand(id: string, command: string): Promise<Project
 
 export async function stopCommand(id: string, command: string): Promise<void> {
   await answerOf(api.DELETE('/api/projects/{id}/commands/{command}', { params: { path: { id, command } } }))
+}
+
+export function portsQuery(id: string) {
+  return queryOptions({
+    queryKey: queryKeys.projects.ports(id),
+    queryFn: async (): Promise<ProjectPort[]> => (await answerOf(api.GET('/api/projects/{id}/ports', { params: { path: { id } } }))).ports,
+    refetchInterval: 5000,
+    retry: false,
+  })
+}
+
+/** The address of a preview, which works with the access of who asked for it. */
+export async function openPreview(id: string, port: number): Promise<string> {
+  return (await answerOf(api.POST('/api/projects/{id}/ports/{port}/preview', { params: { path: { id, port } } }))).url
 }
 
 interface CommandListener {

@@ -12,6 +12,7 @@ import { shortTime } from '@/lib/format'
 import { commandsQuery, startCommand } from '../api/project-commands'
 import { commandWords, hasFailed } from '../model/command-words'
 import { CommandOutput } from './command-output'
+import { PortsSection } from './ports-section'
 import { t } from '../texts'
 import styles from './commands-tab.module.css'
 
@@ -33,39 +34,42 @@ export function CommandsTab({ project }: { project: Project }): ReactNode {
   })
   const shown = commands?.find(({ id }) => id === chosen) ?? commands?.[0]
   return (
-    <Section title={t.commands} lead={t.commandsRunInTheSandbox}>
-      <form
-        className={styles.start}
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (line.trim() !== '') start.mutate()
-        }}
-      >
-        <input aria-label={t.command} placeholder={exampleCommand} value={line} spellCheck={false} autoComplete="off" autoCapitalize="off" onChange={(event) => setLine(event.target.value)} />
-        <Button type="submit" look="primary" isBusy={start.isPending} disabled={line.trim() === ''}>
-          <Play size={14} aria-hidden />
-          {t.run}
-        </Button>
-      </form>
-      <ProblemText error={start.error} />
-      {error && !commands && <ProblemNote title={t.couldNotLoadCommands} error={error} onRetry={() => void refetch()} />}
-      {commands?.length === 0 && <p className={loading.nothing}>{t.noCommandsYet}</p>}
-      {commands && commands.length > 0 && (
-        <ul className={styles.list} aria-label={t.commands}>
-          {commands.map((command) => (
-            <li key={command.id}>
-              <button type="button" aria-current={command.id === shown?.id || undefined} onClick={() => setChosen(command.id)}>
-                <code dir="ltr">{command.command}</code>
-                <span data-failed={hasFailed(command) || undefined} data-live={command.has_processes || undefined}>
-                  {commandWords(command)}
-                </span>
-                <time dateTime={command.started_at}>{shortTime(command.started_at)}</time>
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
-      {shown && <CommandOutput key={shown.id} projectId={project.id} command={shown} />}
-    </Section>
+    <>
+      <Section title={t.commands} lead={t.commandsRunInTheSandbox}>
+        <form
+          className={styles.start}
+          onSubmit={(event) => {
+            event.preventDefault()
+            if (line.trim() !== '') start.mutate()
+          }}
+        >
+          <input aria-label={t.command} placeholder={exampleCommand} value={line} spellCheck={false} autoComplete="off" autoCapitalize="off" onChange={(event) => setLine(event.target.value)} />
+          <Button type="submit" look="primary" isBusy={start.isPending} disabled={line.trim() === ''}>
+            <Play size={14} aria-hidden />
+            {t.run}
+          </Button>
+        </form>
+        <ProblemText error={start.error} />
+        {error && !commands && <ProblemNote title={t.couldNotLoadCommands} error={error} onRetry={() => void refetch()} />}
+        {commands?.length === 0 && <p className={loading.nothing}>{t.noCommandsYet}</p>}
+        {commands && commands.length > 0 && (
+          <ul className={styles.list} aria-label={t.commands}>
+            {commands.map((command) => (
+              <li key={command.id}>
+                <button type="button" aria-current={command.id === shown?.id || undefined} onClick={() => setChosen(command.id)}>
+                  <code dir="ltr">{command.command}</code>
+                  <span data-failed={hasFailed(command) || undefined} data-live={command.has_processes || undefined}>
+                    {commandWords(command)}
+                  </span>
+                  <time dateTime={command.started_at}>{shortTime(command.started_at)}</time>
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+        {shown && <CommandOutput key={shown.id} projectId={project.id} command={shown} />}
+      </Section>
+      <PortsSection projectId={project.id} />
+    </>
   )
 }

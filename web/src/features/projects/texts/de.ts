@@ -115,4 +115,8 @@ export const de: typeof en = {
   output: 'Ausgabe',
   copyOutput: 'Ausgabe kopieren',
   onlyTheEndIsShown: 'Nur das Ende der Ausgabe wird gezeigt.',
+  ports: 'Ports',
+  whatListens: 'Was in der Sandbox lauscht. Eine Vorschau öffnet sich in einem eigenen Tab, ohne Zugriff auf Greenroom.',
+  previewPort: (port: number) => `Vorschau von Port ${port}`,
+  openPreviewOf: (port: number) => `Vorschau von Port ${port} öffnen`,
 }

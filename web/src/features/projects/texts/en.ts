@@ -114,4 +114,8 @@ export const en = {
   output: 'Output',
   copyOutput: 'Copy output',
   onlyTheEndIsShown: 'Only the end of the output is shown.',
+  ports: 'Ports',
+  whatListens: 'What listens in the sandbox. A preview opens in a tab of its own, without access to Greenroom.',
+  previewPort: (port: number) => `Preview port ${port}`,
+  openPreviewOf: (port: number) => `Open the preview of port ${port}`,
 }

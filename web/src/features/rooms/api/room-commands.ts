@@ -41,7 +41,7 @@ export async function organizeRoom(id: string, place: RoomPlace): Promise<void> 
 }
 
 export async function archivedRooms(): Promise<RoomSummary[]> {
-  return (await answerOf(api.GET('/api/rooms', { params: { query: { archived: 'true', limit: 500 } } }))).rooms
+  return (await answerOf(api.GET('/api/rooms', { params: { query: { archived: true, limit: 500 } } }))).rooms
 }
 
 export async function deleteRoom(id: string): Promise<void> {
