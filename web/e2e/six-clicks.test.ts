@@ -4,7 +4,6 @@ import { RoomView } from './harness/room'
 import { Stage } from './harness/stage'
 
 const answer = 'Hello from Claude Code, by way of a double.'
-const key = 'sk-ant-only-for-this-test'
 let models: ModelDouble
 let stage: Stage
 
@@ -12,7 +11,7 @@ beforeAll(async () => {
   const program = process.env.GREENROOM_TEST_CLAUDE
   if (!program) throw new Error('Set GREENROOM_TEST_CLAUDE to the program of Claude Code; cargo xtask test browser does.')
   models = await ModelDouble.start(answer)
-  stage = await Stage.open({ GREENROOM_CLAUDE_CODE__COMMAND: program, GREENROOM_CLAUDE_CODE__SHARE_LOGIN: 'false', ANTHROPIC_BASE_URL: models.url, ANTHROPIC_API_KEY: key })
+  stage = await Stage.open({ GREENROOM_CLAUDE_CODE__COMMAND: program, GREENROOM_CLAUDE_CODE__SHARE_LOGIN: 'false', ANTHROPIC_BASE_URL: models.url, ANTHROPIC_API_KEY: models.key })
 })
 
 afterAll(async () => {
@@ -37,6 +36,6 @@ it('a newcomer gets from the printed link to the first answer of a real agent in
   expect(clicks).toBeGreaterThan(0)
   expect(clicks).toBeLessThanOrEqual(6)
   // It was the real program, which never had the real key: the server added it.
-  expect(models.calls.filter(({ path }) => path === '/v1/messages').map((call) => call.key)).toContain(key)
+  expect(models.calls.filter(({ path }) => path === '/v1/messages').map((call) => call.key)).toContain(models.key)
   expect(stage.complaints).toEqual([])
 })

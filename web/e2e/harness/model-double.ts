@@ -9,15 +9,21 @@ export class ModelDouble {
   private constructor(
     private readonly server: HttpServer,
     readonly url: string,
+    /** The only key with which it lists its models. */
+    readonly key: string,
   ) {}
 
-  static async start(answer: string): Promise<ModelDouble> {
+  static async start(answer: string, key = 'sk-ant-only-for-this-test'): Promise<ModelDouble> {
     const server = createServer((request, response) => {
       const path = (request.url ?? '').split('?')[0] ?? ''
       double.calls.push({ path, key: request.headers['x-api-key']?.toString() })
       request.resume().on('end', () => {
         if (request.method === 'POST' && path === '/v1/messages') {
           response.writeHead(200, { 'content-type': 'text/event-stream' }).end(stream(answer))
+        } else if (path === '/v1/models' && request.headers['x-api-key'] === double.key) {
+          response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data: [{ type: 'model', id: 'claude-double-1', display_name: 'Double 1' }], has_more: false }))
+        } else if (path === '/v1/models') {
+          response.writeHead(401, { 'content-type': 'application/json' }).end('{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}')
         } else if (path.endsWith('/count_tokens')) {
           response.writeHead(200, { 'content-type': 'application/json' }).end('{"input_tokens":10}')
         } else {
@@ -26,7 +32,7 @@ export class ModelDouble {
       })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const double = new ModelDouble(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const double = new ModelDouble(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key)
     return double
   }
 

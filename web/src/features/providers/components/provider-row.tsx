@@ -37,7 +37,7 @@ export function ProviderRow({ provider, isOpen, onToggle, onOpen }: ProviderRowP
           {t.test}
         </Button>
         {owner && owner !== id ? (
-          <Button size="small" aria-label={t.settingsOf(label)} onClick={() => onOpen(owner)}>
+          <Button size="small" aria-label={t.setKeyFor(label)} onClick={() => onOpen(owner)}>
             {t.key}
           </Button>
         ) : (

@@ -47,4 +47,5 @@ export const de: typeof en = {
   addAndTest: 'Hinzufügen und testen',
   addedAndWorks: (message: string) => `Hinzugefügt. ${message}`,
   addedButFails: (message: string) => `Hinzugefügt, aber der Test schlug fehl: ${message}`,
+  setKeyFor: (name: string) => `Schlüssel für ${name}`,
 }

@@ -45,4 +45,5 @@ export const en = {
   addAndTest: 'Add and test',
   addedAndWorks: (message: string) => `Added. ${message}`,
   addedButFails: (message: string) => `Added, but the test failed: ${message}`,
+  setKeyFor: (name: string) => `Set key for ${name}`,
 }

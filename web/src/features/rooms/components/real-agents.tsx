@@ -6,6 +6,7 @@ import { Button } from '@/components/ui/button'
 import { ProviderKeyForm } from '@/components/ui/provider-key-form'
 import { WithCode } from '@/components/ui/with-code'
 import { answerOf, api, explain } from '@/lib/api/client'
+import { modelsQuery } from '@/lib/api/provider-settings'
 import { agentsQuery, providersQuery, roomsQuery } from '@/lib/api/queries'
 import type { Provider } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
@@ -25,9 +26,12 @@ export function RealAgents(): ReactNode {
   const navigate = useNavigate()
 
   const chat = useMutation({
-    mutationFn: async ({ id: provider, label: name }: Provider) => {
+    mutationFn: async ({ id: provider, label: name, kind, default_model: usual }: Provider) => {
       const agents = await queries.fetchQuery(agentsQuery)
-      const agent = agents.find((one) => one.provider === provider) ?? (await answerOf(api.POST('/api/agents', { body: { name, provider } })))
+      // An API needs to be told a model; programs have one of their own.
+      const listed = kind === 'program' || usual ? [] : await queries.fetchQuery(modelsQuery(provider)).catch(() => [])
+      const model = listed[0]?.id
+      const agent = agents.find((one) => one.provider === provider) ?? (await answerOf(api.POST('/api/agents', { body: { name, provider, model } })))
       return createRoom({ name, agents: [agent.id] })
     },
     onSuccess: async (room) => {
