@@ -182,6 +182,7 @@ mod tests {
             input: json!({"at": id}),
             output: String::new(),
             result,
+            child: None,
         };
         let content = json!([{"type": "text", "text": "seen"}, {"type": "image", "data": "AAAA"}]);
         let tools = vec![call("a", Some(ToolOutcome { content, is_error: false })), call("b", None)];

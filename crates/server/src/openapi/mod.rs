@@ -46,7 +46,7 @@ const ABOUT: &str = "Greenroom runs AI agents in rooms. Every event is stored be
                      stable `code`. Most writes accept an `Idempotency-Key`, which makes them safe to retry.";
 
 /// The groups of operations.
-const TAGS: [(&str, &str); 21] = [
+const TAGS: [(&str, &str); 22] = [
     ("agents", "Configured personas whose answers come from a provider"),
     ("aliases", "Paths of other agent servers, for programs that were written for them"),
     ("audit", "Who did what in the workspace"),
