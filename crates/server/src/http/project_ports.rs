@@ -39,7 +39,7 @@ pub async fn list(
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct PreviewView {
-    /// Open it in a browser, or in a frame of the page that asked for it. Whoever has the address sees the preview.
+    /// Open it in a browser. Everyone who has the address sees the preview.
     #[schema(examples("http://5f0c….preview.localhost:7878/"))]
     url: String,
 }

@@ -33,7 +33,7 @@ async fn cors_is_off_by_default() {
     let test_app = TestApp::new();
     assert_eq!(preflight(&test_app, APP, "/mcp").await.problem(403), "forbidden_origin");
     let local = preflight(&test_app, INSPECTOR, "/mcp").await;
-    assert_eq!(local.status.as_u16(), 204, "only the methods of the path, for whoever asks");
+    assert_eq!(local.status.as_u16(), 204, "only the methods of the path, for every client");
     assert!(local.headers.keys().all(|name| !name.as_str().starts_with("access-control-")));
     let answer = test_app.send("/test/whoami", |request| header(request, "origin", INSPECTOR)).await;
     assert!(answer.headers.get("access-control-allow-origin").is_none() && !answer.header("vary").contains("Origin"));

@@ -3,7 +3,7 @@
 use super::{
     binary::Binary,
     project_files::{form_with, upload},
-    requests::{agent, delete, get, post, response_to, wait_for_end, within},
+    requests::{agent, delete, get, post, post_and_wait, response_to, room_of, wait_for_end, within},
 };
 use domain::run::RunStatus;
 use reqwest::Method;
@@ -80,9 +80,11 @@ async fn a_refused_request_leaves_nothing(database: TestDatabase) {
     let (server, api) = binary.serve().await;
     let scripted = api.scripted_agent().await.unwrap();
     let broke = agent(&api, "broke", json!({})).await;
-    let rooms_before = count(&api, "/api/rooms", "rooms").await;
-    let budget = json!({"scope": "agent", "id": broke, "period": "total", "limit_usd": 0, "hard": true});
+    let budget = json!({"scope": "agent", "id": broke, "period": "total", "limit_usd": 0.5});
     post(&api, "/api/budgets", &budget).await.expect_status(201);
+    let spends = room_of(&api, &[broke]).await;
+    post_and_wait(&api, spends, r#"!script [{"text":"dear"},{"usage":{"cost":0.75}}]"#).await;
+    let rooms_before = count(&api, "/api/rooms", "rooms").await;
     let spec = |change: Value| {
         let mut spec = json!({"agent_id": scripted, "prompt": "!count 2"});
         spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());

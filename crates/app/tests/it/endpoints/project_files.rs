@@ -192,7 +192,7 @@ async fn archives_are_unpacked_or_leave_nothing(database: TestDatabase) {
     for (evil, status, code) in [
         (zipped(&[("new.txt", b"x"), ("../../out.txt", b"x")]), 422, "unprocessable"),
         (b"no archive".to_vec(), 422, "unprocessable"),
-        (zipped(&[("new.txt", b"x"), ("large", &vec![7; 1_900_000])]), 507, "storage_full"),
+        (zipped(&[("new.txt", b"x"), ("large", &vec![7; 2_100_000])]), 507, "storage_full"),
     ] {
         upload(&api, &extract, project_form(&[("evil.zip", &evil)])).await.expect_problem(status, code);
     }

@@ -47,7 +47,7 @@ async fn call_by(api: &TestClient, room: RoomId, prompt: &str) -> String {
     let result = journal(api, room).await.into_iter().rfind(|event| event.kind == EventType::ToolResult).unwrap();
     match &data(&result)["content"] {
         Value::String(text) => text.clone(),
-        content => content.to_string(),
+        content => content.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect(),
     }
 }
 
