@@ -123,7 +123,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(project_commands::show))
         .add(Needs(Post), routes!(project_commands::stop))
         .add(Needs(Read), routes!(project_commands::stream))
-        .add(Needs(Read), routes!(project_ports::list))
+        .add(Needs(Read), routes!(project_ports::list_ports))
         .add(Needs(Post), routes!(project_ports::open_preview))
         .add(Needs(Read), routes!(project_files::list))
         .add_guarded(for_project_files, routes!(project_files::upload, project_files::delete))

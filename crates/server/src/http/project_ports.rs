@@ -29,7 +29,7 @@ pub struct ProjectPortList {
                responses((status = 200, body = ProjectPortList),
                          (status = 422, description = "The sandbox has no network of its own",
                           content_type = "application/problem+json", body = ProblemSchema)))]
-pub async fn list(
+pub async fn list_ports(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<ProjectId>,

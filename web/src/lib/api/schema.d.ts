@@ -40,6 +40,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agent/initiate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start an agent in a project
+         * @description Creates a project with its sandbox, a room in it and the first run, as one unit: a failure leaves nothing. The body is JSON, or
+         *     `multipart/form-data` whose first part, `request`, is that JSON and whose other parts are files for the new project. Follow the room
+         *     or the run for the answer.
+         */
+        post: operations["projects_initiate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents": {
         parameters: {
             query?: never;
@@ -765,10 +787,86 @@ export interface paths {
         head?: never;
         /**
          * Update a project
-         * @description Fields in the body are replaced, all others stay. A changed `network` holds for programs that are started afterwards, changed
-         *     `disk_bytes` and `files` for the next file.
+         * @description Fields in the body are replaced, all others stay. A changed `sandbox`, `network`, `memory_bytes` or `processes` stops the sandbox of
+         *     the project, with everything that runs in it; the next use starts it again. Changed `disk_bytes` and `files` hold for the next file.
          */
         patch: operations["projects_change"];
+        trace?: never;
+    };
+    "/api/projects/{id}/commands": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List commands
+         * @description Of people and agents, the newest first: those that have processes, and up to 100 of the workspace that have ended. Commands do not
+         *     outlive the server, and a restarted server has none.
+         */
+        get: operations["project-commands_list"];
+        put?: never;
+        /**
+         * Run a command
+         * @description In the sandbox of the project, which is started if it does not run. The response is a stream of server-sent events: `started` and
+         *     `ended` with the command, between them `output` with `text` (standard output and standard error) and `omitted_bytes`.
+         *
+         *     With `background` the response is 202 and the command. A command runs on when the client disconnects; processes that it leaves
+         *     behind, such as a dev server, run on after its end. Stopping the command ends all of them. A command that prints more than 64 MiB
+         *     is killed.
+         */
+        post: operations["project-commands_start"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}/commands/{command}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a command
+         * @description With its output: all of it, or its first 16 KiB and at least its last 32 KiB, with a line that says how much was left out.
+         */
+        get: operations["project-commands_show"];
+        put?: never;
+        post?: never;
+        /**
+         * Stop a command
+         * @description Kills it with everything that it has started, and returns when nothing of it is left. Its output can still be read. Stopping one that
+         *     has ended succeeds.
+         */
+        delete: operations["project-commands_stop"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}/commands/{command}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow a command
+         * @description The stream of a command that was started before, of a person or an agent: the output so far, then what comes, to its end. Resumes with
+         *     `Last-Event-ID`, or `after`.
+         */
+        get: operations["project-commands_stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/projects/{id}/files": {
@@ -789,6 +887,9 @@ export interface paths {
          * @description The body is `multipart/form-data`; each part with a file name is stored in the folder `path`, which is created if it does not
          *     exist: at most 200 at once. A file name may have folders, such as `docs/a.md`. Files are written while they arrive, and appear
          *     or replace others when all have arrived: a request that fails or is cut off leaves no file.
+         *
+         *     With `extract` the files are archives, which are unpacked: names that lead elsewhere or occur twice, more than 100000 entries, and
+         *     more than 200 times the archive's size are refused, and nothing of the archive is left. Links, devices and pipes are left out.
          */
         post: operations["project-files_upload"];
         /**
@@ -860,6 +961,47 @@ export interface paths {
          * @description Or a folder with everything in it. What is at the new path already is never replaced.
          */
         post: operations["project-files_rename"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}/ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List ports
+         * @description Those on which something in the sandbox of the project listens. None if the sandbox does not run.
+         */
+        get: operations["project-commands_list_ports"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{id}/ports/{port}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Open a preview
+         * @description Returns an address at which a browser sees what listens on a port of the project, on an origin of its own. It works with your access,
+         *     until it was not used for 12 hours, you lose access, or the server restarts.
+         */
+        post: operations["project-commands_open_preview"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3011,6 +3153,29 @@ export interface components {
         Choice: "allow" | "deny";
         /** @description The stable error code for programs. A released code keeps its meaning and its status. Values may be added: accept one that you do not know. */
         Code: ("invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "range_not_satisfiable" | "unsupported_media_type" | "expectation_failed" | "too_many_requests" | "queue_full" | "too_many_streams" | "too_many_rooms" | "storage_full" | "budget_exceeded" | "internal" | "mcp_failed" | "provider_failed" | "unavailable") | string;
+        /**
+         * Format: uuid
+         * @description A command in the sandbox of a project.
+         */
+        CommandId: string;
+        /** @enum {string} */
+        CommandState: "running" | "exited" | "signaled" | "timed_out" | "stopped" | "too_much_output" | "sandbox_ended";
+        /** @description The state of a command, and how it ended. */
+        CommandStatus: {
+            /**
+             * Format: int32
+             * @description Set in the state `exited`.
+             * @example 0
+             */
+            exit_code?: number | null;
+            /**
+             * Format: int32
+             * @description Set in the state `signaled`.
+             */
+            signal?: number | null;
+            /** @description Whether the command runs, and why it ended. */
+            state: components["schemas"]["CommandState"];
+        };
         ContentDeltaData: {
             /** @description The text to append. */
             delta: string;
@@ -3345,8 +3510,12 @@ export interface components {
         /** @description A path beneath the skill's folder; it cannot lead out of it (invariant 18). */
         FilePath: string;
         FileUploadResult: {
-            /** @description What was stored. */
+            /** @description What was stored; of an archive, the first 1000 files. */
             files: components["schemas"]["StoredFile"][];
+            /** @description Names of links, devices and pipes in an archive, which are left out: the first 100. */
+            skipped: string[];
+            /** @description How many files were stored. */
+            total: number;
         };
         Finding: {
             /** @description Whether it is an error or a warning. */
@@ -3427,6 +3596,39 @@ export interface components {
             outcome: components["schemas"]["AgentImportOutcome"];
             /** @description Why the folder was refused, or not all of its notes were saved. */
             problem?: string | null;
+        };
+        InitialFile: {
+            /** @description The text of the file. */
+            content: string;
+            /**
+             * @description A path in the project.
+             * @example src/main.py
+             */
+            path: string;
+        };
+        InitiateSpec: {
+            /** @description The agent that answers. */
+            agent_id: components["schemas"]["AgentId"];
+            /** @description Text files for a new project. */
+            files?: components["schemas"]["InitialFile"][];
+            /** @description The `.mcp.json` of the room's folder; `null` if there is none. */
+            project?: components["schemas"]["ProjectSpec"] | null;
+            /** @description The project of the room; `null` if it has none. */
+            project_id?: components["schemas"]["ProjectId"] | null;
+            /**
+             * @description The first message.
+             * @example Write a web server that says hello, and start it.
+             */
+            prompt: string;
+        };
+        /** @description What was started. */
+        Initiated: {
+            /** @description The project, new or as sent. */
+            project_id: components["schemas"]["ProjectId"];
+            /** @description The new room. */
+            room_id: components["schemas"]["RoomId"];
+            /** @description The run that answers the prompt. */
+            run_id: components["schemas"]["RunId"];
         };
         InsertedCell: {
             /** @description The id of the agent; `null` if there is none. */
@@ -4376,6 +4578,13 @@ export interface components {
             /** @description The runs, or how many there were. */
             runs: components["schemas"]["RunRef"][];
         };
+        PreviewView: {
+            /**
+             * @description Open it in a browser. Everyone who has the address sees the preview.
+             * @example http://5f0c….preview.localhost:7878/
+             */
+            url: string;
+        };
         /** @description Problem details (RFC 9457), with the members that some codes add. */
         Problem: {
             /** @description With `budget_exceeded`: the id of the budget. */
@@ -4483,6 +4692,61 @@ export interface components {
             /** @description Which sandbox the project uses. */
             sandbox?: components["schemas"]["SandboxChoice"] | null;
         };
+        /** @description A command of a project, with its output after a position. */
+        ProjectCommand: components["schemas"]["ProjectCommandSummary"] & {
+            /**
+             * Format: int64
+             * @description Bytes that were left out; a line of the output says so at their place.
+             */
+            omitted_bytes: number;
+            /**
+             * @description Standard output and standard error, in the order in which they were printed: all of it after `after`, or its beginning
+             *     and its end.
+             */
+            output: string;
+            /**
+             * Format: int64
+             * @description The end of the output so far. Send it as `after` to get what comes later.
+             */
+            position: number;
+        };
+        ProjectCommandList: {
+            /** @description The newest first. */
+            commands: components["schemas"]["ProjectCommandSummary"][];
+            /** @description Send it as `after` to get the next page; `null` on the last page. */
+            next?: string | null;
+        };
+        ProjectCommandSpec: {
+            /** @description Return at once, with 202 and the command. */
+            background?: boolean;
+            /**
+             * @description A line for bash, which runs in the folder of the project.
+             * @example python3 -m pytest -q
+             */
+            command: string;
+            /**
+             * Format: int32
+             * @description The command is killed after this time, with everything that it has started. Default: 120; in the background, it runs as long
+             *     as the sandbox.
+             */
+            timeout_seconds?: number | null;
+        };
+        /** @description A command of a project, without its output. */
+        ProjectCommandSummary: components["schemas"]["CommandStatus"] & {
+            /**
+             * @description The line for bash.
+             * @example python3 -m pytest -q
+             */
+            command: string;
+            /** @description When it ended; `null` before that. */
+            ended_at?: components["schemas"]["Timestamp"] | null;
+            /** @description Whether processes of the command run: itself, or some that it has left behind, such as a dev server. */
+            has_processes: boolean;
+            /** @description The id. */
+            id: components["schemas"]["CommandId"];
+            /** @description When it was started. */
+            started_at: components["schemas"]["Timestamp"];
+        };
         /** @enum {string} */
         ProjectEntryKind: "file" | "folder" | "link" | "special";
         ProjectEntryView: {
@@ -4530,7 +4794,7 @@ export interface components {
         };
         /**
          * @description Limits of one project. The server's are the ceiling; unset limits are the server's. `disk_bytes` and `files` hold for what
-         *     people store through the API. `memory_bytes` and `processes` are checked and stored; no sandbox uses them yet.
+         *     people store through the API, `memory_bytes` and `processes` for everything that runs in the project's sandbox.
          */
         ProjectLimits: {
             /**
@@ -4563,6 +4827,23 @@ export interface components {
             next?: string | null;
             /** @description The projects. */
             projects: components["schemas"]["ProjectView"][];
+        };
+        /** @description A port on which something in the sandbox of a project listens. */
+        ProjectPort: {
+            /**
+             * @description The address inside, such as `127.0.0.1` or `0.0.0.0`.
+             * @example 127.0.0.1
+             */
+            address: string;
+            /**
+             * Format: int32
+             * @description Its number.
+             */
+            port: number;
+        };
+        ProjectPortList: {
+            /** @description By number. */
+            ports: components["schemas"]["ProjectPort"][];
         };
         /** @description What can be changed after a project is created. Missing fields have defaults. */
         ProjectSettings: {
@@ -4915,6 +5196,7 @@ export interface components {
             agents?: components["schemas"]["AgentId"][] | null;
             /** @description Whether the room is out of sight, for everybody in the workspace. */
             archived?: boolean | null;
+            /** @description The folder that it is shown in; `null` if it is in none. */
             folder?: components["schemas"]["Name"] | null;
             /** @description The name. */
             name?: components["schemas"]["Name"] | null;
@@ -4944,6 +5226,7 @@ export interface components {
         RoomPlacement: {
             /** @description Whether the room is out of sight. It works as before. */
             archived?: boolean;
+            /** @description The folder that it is shown in; `null` if it is in none. */
             folder?: components["schemas"]["Name"] | null;
             /** @description Whether the room stays at the top of lists. */
             pinned?: boolean;
@@ -5042,6 +5325,7 @@ export interface components {
              * @description How many rounds a debate has.
              */
             debate_rounds?: number | null;
+            /** @description Whether agents react to each other after they have answered a message, round by round, until all skip. */
             follow_up?: boolean | null;
             /** @description The agent that closes a debate; `null` if there is none. */
             judge?: components["schemas"]["AgentId"] | null;
@@ -6957,6 +7241,136 @@ export interface operations {
                 headers: {
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    projects_initiate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InitiateSpec"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    /** @description The path of what was created */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Initiated"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A budget is used up */
+            402: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No sandbox works, or there are too many projects */
+            422: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The project or the disk is full */
+            507: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11017,6 +11431,439 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    "project-commands_list": {
+        parameters: {
+            query?: {
+                /** @description Maximum number of entries. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the project. */
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectCommandList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "project-commands_start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the project. */
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectCommandSpec"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["StreamFrame"];
+                };
+            };
+            /** @description The command runs in the background */
+            202: {
+                headers: {
+                    /** @description The address of the command */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectCommandSummary"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No sandbox works, or all sandboxes of the server are in use */
+            422: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "project-commands_show": {
+        parameters: {
+            query?: {
+                /** @description Only the output after this position: `position` of an earlier response. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the project. */
+                id: components["schemas"]["ProjectId"];
+                /** @description The id of the command. */
+                command: components["schemas"]["CommandId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectCommand"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "project-commands_stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the project. */
+                id: components["schemas"]["ProjectId"];
+                /** @description The id of the command. */
+                command: components["schemas"]["CommandId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "project-commands_stream": {
+        parameters: {
+            query?: {
+                /** @description Only the output after this position: `position` of an earlier response. */
+                after?: number;
+            };
+            header?: {
+                /** @description The `id` of the last frame that the client has: the stream continues after it. */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /** @description The id of the project. */
+                id: components["schemas"]["ProjectId"];
+                /** @description The id of the command. */
+                command: components["schemas"]["CommandId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["StreamFrame"];
+                };
+            };
+            /** @description The command has ended and the client has its last event */
+            204: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     "project-files_list": {
         parameters: {
             query?: {
@@ -11098,8 +11945,10 @@ export interface operations {
     "project-files_upload": {
         parameters: {
             query?: {
-                /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
+                /** @description A folder of the project; without it, the project's folder. */
                 path?: string;
+                /** @description Unpack the files, which are .zip, .tar or .tar.gz archives, into the folder instead of storing them. */
+                extract?: boolean;
             };
             header?: never;
             path: {
@@ -11192,7 +12041,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A link or a file is in the way */
+            /** @description A link or a file is in the way, or the archive is refused */
             422: {
                 headers: {
                     /** @description The request's id, as in the log of the server */
@@ -11684,6 +12533,151 @@ export interface operations {
             };
             /** @description The request is valid, but not possible here; `pointer` says which part */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "project-commands_list_ports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the project. */
+                id: components["schemas"]["ProjectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description Changes with the content. A request with it in If-None-Match gets a 304 without a body. */
+                    ETag?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectPortList"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The sandbox has no network of its own */
+            422: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "project-commands_open_preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the project. */
+                id: components["schemas"]["ProjectId"];
+                /** @description The number of the port. */
+                port: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    /** @description The address of the preview */
+                    Location?: string;
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewView"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

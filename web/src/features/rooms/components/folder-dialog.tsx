@@ -6,12 +6,12 @@ import dialogs from '@/components/ui/dialog-body.module.css'
 import { Field } from '@/components/ui/field'
 import { ProblemText } from '@/components/ui/problem-text'
 import { roomsQuery } from '@/lib/api/queries'
-import type { Room } from '@/lib/api/types'
+import type { RoomSummary } from '@/lib/api/types'
 import { organizeRoom } from '../api/room-commands'
 import { t } from '../texts'
 
 /** Puts a room into a folder of the list, a new one or one that other rooms are in. */
-export function FolderDialog({ room, onClose }: { room: Room; onClose: () => void }): ReactNode {
+export function FolderDialog({ room, onClose }: { room: RoomSummary; onClose: () => void }): ReactNode {
   const [folder, setFolder] = useState(room.folder ?? '')
   const queries = useQueryClient()
   const listId = useId()
