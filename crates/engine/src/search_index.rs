@@ -28,10 +28,8 @@ impl SearchIndexer {
     pub async fn run(self, cancel: CancellationToken) {
         let mut looks_at_all = true;
         loop {
-            let indexed = tokio::select! {
-                () = cancel.cancelled() => return,
-                indexed = self.index(looks_at_all) => indexed,
-            };
+            // Not dropped in the middle: a statement would go on and hold the database after the server has stopped.
+            let indexed = self.index(looks_at_all, &cancel).await;
             looks_at_all = false;
             if let Err(error) = indexed {
                 tracing::warn!(%error, "could not index messages for the search; retrying");
@@ -52,29 +50,33 @@ impl SearchIndexer {
         }
     }
 
-    async fn index(&self, looks_at_all: bool) -> Result<(), StoreError> {
+    /// Returns soon after it was canceled: each step is short.
+    async fn index(&self, looks_at_all: bool, cancel: &CancellationToken) -> Result<(), StoreError> {
         let store = self.engine.store();
         match store.take_changed_rooms() {
-            Some(rooms) => self.index_rooms(&rooms).await?,
-            None => return self.index_all().await,
+            Some(rooms) => self.index_rooms(&rooms, cancel).await?,
+            None => return self.index_all(cancel).await,
         }
-        if looks_at_all { self.index_all().await } else { Ok(()) }
+        if looks_at_all { self.index_all(cancel).await } else { Ok(()) }
     }
 
-    async fn index_all(&self) -> Result<(), StoreError> {
+    async fn index_all(&self, cancel: &CancellationToken) -> Result<(), StoreError> {
         let mut after = Some(RoomId(uuid::Uuid::nil()));
         while let Some(from) = after {
+            if cancel.is_cancelled() {
+                break;
+            }
             let (rooms, next) = self.engine.store().unindexed_rooms(from).await?;
-            self.index_rooms(&rooms).await?;
+            self.index_rooms(&rooms, cancel).await?;
             after = next;
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
     }
 
-    async fn index_rooms(&self, rooms: &[RoomId]) -> Result<(), StoreError> {
+    async fn index_rooms(&self, rooms: &[RoomId], cancel: &CancellationToken) -> Result<(), StoreError> {
         for room in rooms {
-            while self.engine.store().index_messages(*room).await? == IndexStep::More {
+            while !cancel.is_cancelled() && self.engine.store().index_messages(*room).await? == IndexStep::More {
                 tokio::time::sleep(PAUSE).await;
             }
         }

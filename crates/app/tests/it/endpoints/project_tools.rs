@@ -30,7 +30,10 @@ impl Workshop {
 }
 
 async fn room_in(api: &TestClient, project: &str, name: &str, tools: Value) -> RoomId {
-    let settings = json!({"provider": "anthropic", "model": "double", "tools": tools});
+    room_with(api, project, name, json!({"provider": "anthropic", "model": "double", "tools": tools})).await
+}
+
+async fn room_with(api: &TestClient, project: &str, name: &str, settings: Value) -> RoomId {
     let agent = agent(api, name, settings).await;
     let room = post(api, "/api/rooms", &json!({"name": name, "agents": [agent], "project_id": project})).await;
     room.expect_status(201)["id"].as_str().unwrap().parse().unwrap()
@@ -57,7 +60,7 @@ async fn an_agent_on_a_model_api_writes_tests_and_fixes_a_program_and_leaves_a_s
     let (server, api) = binary.serve().await;
     let id = new_project(&api).await;
     let allowed = json!({"allow": ["create_file", "edit_file", "execute_command"]});
-    let room = room_in(&api, &id, "coder", allowed).await;
+    let room = room_in(&api, &id, "coder", allowed.clone()).await;
     let call = async |tool: &str, input: Value| call(&api, room, tool, input).await;
 
     let created = call("create_file", json!({"path": "add.py", "content": "def add(a, b):\n    return a - b\n"})).await;
@@ -76,8 +79,11 @@ async fn an_agent_on_a_model_api_writes_tests_and_fixes_a_program_and_leaves_a_s
     let read = call("read_file", json!({"path": "/workspace/add.py", "first_line": 2})).await;
     assert!(read.contains("2\t    return a + b"), "{read}");
     // As XML, with every argument as text, it is the same tool.
+    let in_xml =
+        json!({"provider": "anthropic", "model": "double", "tools": allowed, "model_options": {"tool_calling": "xml"}});
+    let in_xml = room_with(&api, &id, "coder in XML", in_xml).await;
     let passed =
-        call_by(&api, room, "!xml execute_command {\"command\":\"python3 test_add.py\",\"timeout_seconds\":\"30\"}")
+        call_by(&api, in_xml, "!xml execute_command {\"command\":\"python3 test_add.py\",\"timeout_seconds\":\"30\"}")
             .await;
     assert!(passed.contains("Exit code 0") && passed.contains("ok"), "{passed}");
     let late = call("execute_command", json!({"command": "sleep 60", "timeout_seconds": 1})).await;

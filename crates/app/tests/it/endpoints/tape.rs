@@ -190,7 +190,7 @@ async fn a_planned_cell_can_be_skipped_moved_and_inserted(api: &TestClient) {
     for (name, body, status, code) in [
         ("skip", json!({"cell": "p999"}), 409, "conflict"),
         ("reorder", json!({"cells": []}), 400, "invalid_request"),
-        ("insert", json!({"agent_id": room}), 400, "invalid_request"),
+        ("insert", json!({"agent_id": room}), 422, "unprocessable"),
         ("insert", json!({"agent_id": all[0], "at": 9}), 400, "invalid_request"),
     ] {
         post(api, &format!("/api/rooms/{room}/tape/{name}"), &body).await.expect_problem(status, code);
