@@ -7,7 +7,7 @@ use sandbox::{Enforcement, Isolation, IsolationTier, LocalDriver, SandboxDriver,
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::sync::Mutex;
@@ -26,7 +26,6 @@ pub struct MachineSandboxes {
     config: AppConfig,
     /// Each with the user that commands run as, if it is not the server's.
     drivers: Vec<(Arc<dyn SandboxDriver>, Option<u32>)>,
-    ports: OnceLock<Vec<GuestPort>>,
     state: Mutex<MachineState>,
 }
 
@@ -36,6 +35,8 @@ struct MachineState {
     tried: HashMap<SandboxChoice, (Instant, TrialResult)>,
     /// One for each tier, however it was chosen.
     managers: Vec<(IsolationTier, SandboxManager)>,
+    /// They lead to the server, which holds this value: dropped by `close`.
+    ports: Vec<GuestPort>,
 }
 
 impl MachineSandboxes {
@@ -46,22 +47,16 @@ impl MachineSandboxes {
             let user = driver.host_user();
             (Arc::new(driver) as Arc<dyn SandboxDriver>, user)
         };
-        Self {
-            config: config.clone(),
-            drivers: tiers.map(driver).into(),
-            ports: OnceLock::new(),
-            state: Mutex::default(),
-        }
+        Self { config: config.clone(), drivers: tiers.map(driver).into(), state: Mutex::default() }
     }
 
     /// What answers inside of sandboxes that have a network of their own. Called once, before the first sandbox opens.
     pub async fn set_ports(&self, ports: Vec<GuestPort>) {
-        let ports = self.ports.get_or_init(|| ports);
-        for (tier, manager) in &self.state.lock().await.managers {
-            if has_own_network(*tier) {
-                manager.set_ports(ports.clone());
-            }
+        let mut state = self.state.lock().await;
+        for (_, manager) in state.managers.iter().filter(|(tier, _)| has_own_network(*tier)) {
+            manager.set_ports(ports.clone());
         }
+        state.ports = ports;
     }
 
     /// The sandboxes of this kind, if they work on this machine. The error says why not.
@@ -101,8 +96,8 @@ impl MachineSandboxes {
             ceilings: self.config.projects.ceilings,
         };
         let manager = SandboxManager::new(driver, isolation, settings);
-        if let Some(ports) = self.ports.get().filter(|_| has_own_network(tier)) {
-            manager.set_ports(ports.clone());
+        if has_own_network(tier) {
+            manager.set_ports(state.ports.clone());
         }
         state.managers.push((tier, manager.clone()));
         manager
@@ -152,6 +147,7 @@ impl Sandboxes for MachineSandboxes {
             for manager in self.managers().await {
                 manager.close().await;
             }
+            self.state.lock().await.ports.clear();
         })
     }
 }

@@ -11,7 +11,7 @@ use std::{
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -69,7 +69,8 @@ struct ManagerInner {
     driver: Arc<dyn SandboxDriver>,
     isolation: Isolation,
     settings: SandboxManagerSettings,
-    ports: OnceLock<Vec<GuestPort>>,
+    /// They may lead to what holds this manager: dropped by `close`.
+    ports: Mutex<Vec<GuestPort>>,
     slots: Mutex<Slots>,
     places: Arc<Semaphore>,
     closing: CancellationToken,
@@ -147,7 +148,7 @@ impl SandboxManager {
             driver,
             isolation,
             settings,
-            ports: OnceLock::new(),
+            ports: Mutex::default(),
             slots: Mutex::default(),
             places,
             closing: CancellationToken::new(),
@@ -160,12 +161,10 @@ impl SandboxManager {
         &self.0.isolation
     }
 
-    /// The ports that every sandbox has from the start. Called once, before the first sandbox opens: what answers them is
-    /// built after the manager.
+    /// The ports that every sandbox has from the start. Called before the first sandbox opens: what answers them is built
+    /// after the manager.
     pub fn set_ports(&self, ports: Vec<GuestPort>) {
-        if self.0.ports.set(ports).is_err() {
-            tracing::error!("the ports of sandboxes were set twice");
-        }
+        *lock(&self.0.ports) = ports;
     }
 
     /// The sandbox of a space, as this server opens it: the same for agents' programs and for commands.
@@ -252,8 +251,8 @@ impl SandboxManager {
         let sandbox = self.0.driver.open(policy).await?;
         let (spec, closed) = (Arc::new(spec.clone()), CancellationToken::new());
         let ports_guard = closed.clone().drop_guard();
-        let ports = self.0.ports.get().map_or(&[] as &[GuestPort], Vec::as_slice);
-        guest_ports::open(ports, &*sandbox, &spec, &self.0.tasks, &closed).await?;
+        let ports = lock(&self.0.ports).clone();
+        guest_ports::open(&ports, &*sandbox, &spec, &self.0.tasks, &closed).await?;
         tracing::debug!(sandbox = %spec.key, "opened a sandbox");
         Ok(OpenedSandbox { sandbox, spec, _ports: ports_guard, _place: place })
     }
@@ -337,6 +336,7 @@ impl SandboxManager {
         if timeout(CLOSE_TIMEOUT, stopped).await.is_err() {
             tracing::warn!("some sandboxes have not ended yet; they end with this process");
         }
+        lock(&self.0.ports).clear();
     }
 }
 

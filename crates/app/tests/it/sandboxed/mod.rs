@@ -130,9 +130,11 @@ async fn a_program_inside_sees_its_folders_and_exactly_its_environment() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invariant_5_no_orphans_a_stop_ends_all_processes_of_a_program_inside_and_counts_them() {
     let fixture = Fixture::new().await;
-    let text = "setsid sh -c '(sleep 1000 &) ; sleep 1000' & sleep 1000 & echo ready; trap '' TERM; read line; wait";
+    let text = "setsid sh -c '(sleep 1000 &) ; echo ready; sleep 1000' & sleep 1000 & trap '' TERM; echo ready; read line; wait";
     let mut process = fixture.launch("a", text).await;
-    assert_eq!(within(process.stdout.next()).await.unwrap().as_deref(), Some("ready"));
+    for _ in 0..2 {
+        assert_eq!(within(process.stdout.next()).await.unwrap().as_deref(), Some("ready"));
+    }
     let program = process.handle.process_id();
     assert!(is_alive(program));
     // Another program of the same sandbox is left alone.
