@@ -888,7 +888,7 @@ export interface paths {
          *     exist: at most 200 at once. A file name may have folders, such as `docs/a.md`. Files are written while they arrive, and appear
          *     or replace others when all have arrived: a request that fails or is cut off leaves no file.
          *
-         *     With `extract` the files are archives, which are unpacked: names that lead elsewhere or occur twice, more than 100000 entries, and
+         *     With `extract` the files are archives, which are unpacked: names that lead elsewhere or occur twice (in a zip the last one counts), more than 100000 entries, and
          *     more than 200 times the archive's size are refused, and nothing of the archive is left. Links, devices and pipes are left out.
          */
         post: operations["project-files_upload"];
