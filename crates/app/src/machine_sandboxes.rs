@@ -119,7 +119,13 @@ impl Sandboxes for MachineSandboxes {
     fn open<'a>(&'a self, space: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>> {
         Box::pin(async move {
             let manager = self.manager(space.settings.sandbox).await.map_err(unavailable)?;
-            Ok(manager.open(&manager.spec(space)).await?)
+            let spec = manager.spec(space);
+            let lease = manager.open(&spec).await?;
+            // What the server has written since the sandbox was opened, such as uploads.
+            if spec.owns_workspace {
+                manager.hand_over(&[&spec.workspace]).await?;
+            }
+            Ok(lease)
         })
     }
 

@@ -1,6 +1,5 @@
 //! The real binary, its document in a folder, and the tools.
 
-use crate::own;
 use reqwest::Method;
 use std::{ffi::OsStr, fs, path::PathBuf, process::Stdio, time::Duration};
 use tempfile::TempDir;
@@ -59,13 +58,6 @@ impl DocumentedServer {
     /// Runs a module.
     pub async fn python(&self, module: &str, arguments: &[&str]) -> String {
         self.run(&self.tools.python, &[&["-m", module], arguments].concat()).await
-    }
-
-    /// Sends what the document allows and forbids, and checks every response against it.
-    pub async fn generate_requests(&self, arguments: &[&str]) {
-        let config = own("schemathesis.toml");
-        let options = ["--config-file", config.to_str().unwrap(), "run", "openapi.json", "--url", self.base_url()];
-        self.python("schemathesis.cli", &[&options, arguments].concat()).await;
     }
 
     /// Runs a program to its end in the folder, with a clean environment, and returns what it printed. A failure fails

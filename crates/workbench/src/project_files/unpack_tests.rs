@@ -54,7 +54,7 @@ fn tar(entries: &[(EntryType, &[u8], &str, &[u8])]) -> Vec<u8> {
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(bytes).unwrap();
     packed.finish().unwrap()
 }
@@ -143,7 +143,7 @@ fn evil_archives_leave_nothing() {
         ("a long name", long_name.into_inner().unwrap()),
         ("more files than the project may have", zip(&many)),
         ("a lying index", lying),
-        ("cut off", gzip(&vec![7; 100_000])[..200].to_vec()),
+        ("cut off", gzip(&vec![7; 100_000])[..60].to_vec()),
         ("a cut tar", file(b"other")[..900].to_vec()),
         ("no archive", b"hello".to_vec()),
         ("empty", Vec::new()),

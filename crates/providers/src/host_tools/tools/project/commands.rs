@@ -84,15 +84,17 @@ impl Drop for StopOnDrop<'_> {
 
 /// Shows the beginning of the output in the room, and waits for the end of the command.
 async fn show(call: &HostCall, command: &Arc<ProjectCommand>) -> CommandStatus {
-    let (mut follower, mut left) = (command.follow(0), MAX_SHOWN_BYTES);
+    let (mut follower, mut left, mut is_cut) = (command.follow(0), MAX_SHOWN_BYTES, false);
     loop {
         match follower.next().await {
-            CommandStep::Output(part) if left > 0 => {
+            CommandStep::Output(part) if !is_cut => {
                 let shown = &part.text[..part.text.floor_char_boundary(left)];
-                call.report_text(shown).await;
+                if !shown.is_empty() {
+                    call.report_text(shown).await;
+                }
                 left -= shown.len();
                 if shown.len() < part.text.len() {
-                    left = 0;
+                    is_cut = true;
                     call.report_text("\n[more output is not shown]\n").await;
                 }
             }
