@@ -42,7 +42,7 @@ it.each(['light', 'dark', 'phone'] as const)('a key is set, tried at once and ne
 
 it('a newcomer pastes a key on the first page, and chats', async () => {
   const page = await stage.page('/')
-  await page.getByRole('button', { name: /^Add an API key for Anthropic/ }).click()
+  await page.getByRole('button', { name: /^Add API key for Anthropic/ }).click()
   const field = page.getByLabel(/^API key of Anthropic/)
   await field.focus()
   await field.evaluate((element, key) => {

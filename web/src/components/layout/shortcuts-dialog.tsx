@@ -20,6 +20,9 @@ export function ShortcutsDialog({ onClose }: { onClose: () => void }): ReactNode
   const all = [...withKeys.map(({ title, keys = '' }) => ({ title, keys })), ...others]
   return (
     <Dialog title={t.keyboardShortcuts} onClose={onClose}>
+      {/* It scrolls on a small screen; the keyboard needs a way in to do that. */}
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <div className={styles.scroll} tabIndex={0} role="group" aria-label={t.keyboardShortcuts}>
       <dl className={styles.list}>
         {all.map(({ title, keys }) => (
           <div key={title}>
@@ -30,6 +33,7 @@ export function ShortcutsDialog({ onClose }: { onClose: () => void }): ReactNode
           </div>
         ))}
       </dl>
+      </div>
     </Dialog>
   )
 }

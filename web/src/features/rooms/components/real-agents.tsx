@@ -53,7 +53,7 @@ export function RealAgents(): ReactNode {
           <RefreshCw size={13} aria-hidden />
           {isFetching ? t.checking : t.checkAgain}
         </Button>
-        {providers.length > mostShown && <Link to="/settings/providers">{t.moreProviders(providers.length - mostShown)}</Link>}
+        {providers.length > mostShown && <Link to="/agents/new">{t.moreProviders(providers.length - mostShown)}</Link>}
       </div>
     </>
   )

@@ -371,7 +371,7 @@ export const de: typeof en = {
   letSpeakNext: 'Als Nächstes sprechen lassen',
   agentsAndFiles: 'Agenten und Dateien',
   addAKey: 'API-Schlüssel eingeben',
-  addAKeyFor: (name: string) => `API-Schlüssel für ${name} eingeben`,
+  addAKeyFor: (name: string) => `API-Schlüssel eingeben: ${name}`,
   pinned: 'Angeheftet',
   pin: 'Anheften',
   unpin: 'Lösen',

@@ -369,7 +369,7 @@ export const en = {
   letSpeakNext: 'Let speak next',
   agentsAndFiles: 'Agents and files',
   addAKey: 'Add API key',
-  addAKeyFor: (name: string) => `Add an API key for ${name}`,
+  addAKeyFor: (name: string) => `Add API key for ${name}`,
   pinned: 'Pinned',
   pin: 'Pin',
   unpin: 'Unpin',
