@@ -12,7 +12,7 @@ use tokio::{process::Command, time::timeout};
 /// For one program on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(170);
 
-/// Without limits of requests: a generator of requests is faster than any person.
+/// Without limits of requests: the clients ask as fast as they can.
 const SETTINGS: [(&str, &str); 2] =
     [("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "100000"), ("GREENROOM_LIMITS__BURST", "100000")];
 
