@@ -14,7 +14,8 @@ afterEach(() => stage.closeBrowsers())
 afterAll(async () => {
   await stage.close()
   await models.stop()
-  expect(stage.complaints).toEqual([])
+  // The last test pastes a key where the network ends: the browser reports the failed trial too.
+  expect(stage.complaints.filter((complaint) => !complaint.includes('status of 422'))).toEqual([])
 })
 
 it.each(['light', 'dark', 'phone'] as const)('a key is set, tried at once and never shown again, in the form %s', async (form) => {
