@@ -121,7 +121,7 @@ async fn answer_to(message: &str, data: &Path) -> anyhow::Result<String> {
     };
     let room = engine.create_room(&me, room, None).await?.id;
     let post = NewPost::new(message);
-    let run = engine.post(&me, room, post, None).await?.runs.first().context("the agent answers")?.id;
+    let run = engine.post_message(&me, room, post, None).await?.runs.first().context("the agent answers")?.id;
     engine.wait_for_end(&me, run, ANSWER_TIMEOUT).await?;
     let history = store.history(&me.workspace, room, 0, None, 10).await?;
     let answer = history.messages.into_iter().next_back().context("the answer is in the room")?;

@@ -3,7 +3,7 @@
 
 use crate::{
     Engine, EngineError, Folders,
-    mcp_servers::{self, ResolvedServers, RunNotice, skill_layer},
+    mcp_servers::{self, ResolvedServers, RunNotice, skill_tier},
     provider_access::apply_defaults,
     run::RoomView,
     skills::{AgentWithSkills, SkillPurpose, SkillServers},
@@ -141,28 +141,27 @@ impl Engine {
         agent: &Agent,
         skills: &[SkillServers],
     ) -> Result<ResolvedServers, store::StoreError> {
-        let layers = self.skill_layers(&agent.spec, skills).await;
-        self.resolve_servers(owner, &agent.spec, layers, Some(room)).await
+        let tiers = self.skill_tiers(&agent.spec, skills).await;
+        self.resolve_servers(owner, &agent.spec, tiers, Some(room)).await
     }
 
     /// The MCP servers that an agent's skills define: those of its stored skills, and the `.mcp.json` next to the
     /// `SKILL.md` of a skill in the data folder.
-    pub(crate) async fn skill_layers(&self, spec: &AgentSpec, stored: &[SkillServers]) -> Vec<McpTierServers> {
-        let mut layers: Vec<McpTierServers> =
-            stored.iter().map(|(skill, servers)| skill_layer(skill, servers)).collect();
+    pub(crate) async fn skill_tiers(&self, spec: &AgentSpec, stored: &[SkillServers]) -> Vec<McpTierServers> {
+        let mut tiers: Vec<McpTierServers> = stored.iter().map(|(skill, servers)| skill_tier(skill, servers)).collect();
         // A stored skill replaces a folder of the same name.
         let is_stored = |name: &&String| stored.iter().any(|(skill, _)| skill == *name);
         let named: Vec<String> = spec.skills.iter().filter(|name| !is_stored(name)).cloned().collect();
         if named.is_empty() {
-            return layers;
+            return tiers;
         }
         let from_folders = self.run_blocking(move |engine| {
             let folders = &engine.config().folders;
-            named.iter().filter_map(|name| mcp_servers::folder_layer(name, &folders.skill_folder(name)?)).collect()
+            named.iter().filter_map(|name| mcp_servers::folder_tier(name, &folders.skill_folder(name)?)).collect()
         });
         let from_folders: Vec<McpTierServers> = from_folders.await.unwrap_or_default();
-        layers.extend(from_folders);
-        layers
+        tiers.extend(from_folders);
+        tiers
     }
 
     /// Lets providers warm up for agents that may soon be asked something. Errors are only logged: the run reports

@@ -38,7 +38,7 @@ pub use erase::Eraser;
 pub use error::EngineError;
 pub use folders::Folders;
 pub use follow::{EventReader, EventUpdate};
-pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
+pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_tier};
 pub use queries::Queries;
 pub use run::{ContextMessage, RunContextView};
 pub use search_index::SearchIndexer;

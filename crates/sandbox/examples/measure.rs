@@ -46,11 +46,11 @@ async fn rounds(driver: &LocalDriver, folder: &PathBuf) -> Result<(Vec<Duration>
     let mut starts = Vec::new();
     for _ in 0..ROUNDS / 4 {
         let begun = Instant::now();
-        let sandbox = driver.open(SandboxPolicy::new(folder)).await?;
+        let sandbox = driver.start_sandbox(SandboxPolicy::new(folder)).await?;
         starts.push(begun.elapsed());
         sandbox.stop().await?;
     }
-    let sandbox = driver.open(SandboxPolicy::new(folder)).await?;
+    let sandbox = driver.start_sandbox(SandboxPolicy::new(folder)).await?;
     let (mut inside, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let begun = Instant::now();

@@ -108,7 +108,7 @@ mod tests {
             Box::pin(async { result })
         }
 
-        fn open(&self, _: SandboxPolicy) -> SandboxFuture<'_, Result<Arc<dyn ProjectSandbox>, SandboxError>> {
+        fn start_sandbox(&self, _: SandboxPolicy) -> SandboxFuture<'_, Result<Arc<dyn ProjectSandbox>, SandboxError>> {
             Box::pin(async { Err(SandboxError::Ended) })
         }
     }

@@ -1,4 +1,4 @@
-//! The interface of all sandboxes: a driver opens them, and commands run in them. `local` implements it for this machine.
+//! The interface of all sandboxes: a driver starts them, and commands run in them. `local` implements it for this machine.
 
 use crate::{
     CommandExit, CommandIo, CommandSpec, CommandUsage, Isolation, IsolationTier, SandboxPolicy, protocol::SetupFailure,
@@ -11,10 +11,10 @@ pub type SandboxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait SandboxDriver: Send + Sync {
     fn tier(&self) -> IsolationTier;
 
-    /// Opens a sandbox with everything in it, runs a command and stops it again. Only that tells what works here.
+    /// Starts a sandbox with everything in it, runs a command and stops it again. Only that tells what works here.
     fn probe(&self) -> SandboxFuture<'_, Result<Isolation, SandboxError>>;
 
-    fn open(&self, policy: SandboxPolicy) -> SandboxFuture<'_, Result<Arc<dyn ProjectSandbox>, SandboxError>>;
+    fn start_sandbox(&self, policy: SandboxPolicy) -> SandboxFuture<'_, Result<Arc<dyn ProjectSandbox>, SandboxError>>;
 }
 
 /// The running sandbox of one project. Dropping the last reference stops it and kills everything in it.

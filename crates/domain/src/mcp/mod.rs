@@ -15,7 +15,7 @@ mod properties;
 pub use entry::{McpEntryError, McpServerEntry};
 pub use file::{MAX_FILE_BYTES, MAX_SERVERS, McpFileError, McpFileServers, parse_file, print_file};
 pub use secrets::{MASK, McpSecrets, split_authority};
-pub use tiers::{McpTier, McpTierServers, MergedMcpServer, MergedMcpServers, merge};
+pub use tiers::{McpTier, McpTierServers, MergedMcpServer, MergedMcpServers, merge_tiers};
 pub use tool_name::{server_pattern, tool_name, tool_of};
 pub use variables::{UnsetVariable, may_be_allowed, substitute, variables_in};
 

@@ -1,7 +1,8 @@
 //! Property tests of files, variables and tiers.
 
 use super::{
-    McpConfigError, McpServerConfig, McpTier, McpTierServers, McpTransport, merge, parse_file, print_file, substitute,
+    McpConfigError, McpServerConfig, McpTier, McpTierServers, McpTransport, merge_tiers, parse_file, print_file,
+    substitute,
 };
 use proptest::{collection, prelude::*, strategy::LazyJust};
 use std::{collections::BTreeMap, time::Duration};
@@ -33,7 +34,7 @@ fn config() -> impl Strategy<Value = McpServerConfig> {
     )
 }
 
-fn layers() -> impl Strategy<Value = Vec<McpTierServers>> {
+fn tiers() -> impl Strategy<Value = Vec<McpTierServers>> {
     let tier = prop_oneof![
         LazyJust::new(|| McpTier::Project),
         LazyJust::new(|| McpTier::Agent),
@@ -90,20 +91,20 @@ proptest! {
     }
 
     #[test]
-    fn each_name_appears_once_from_the_strongest_tier(layers in layers()) {
-        let merged = merge(layers.clone());
+    fn each_name_appears_once_from_the_strongest_tier(tiers in tiers()) {
+        let merged = merge_tiers(tiers.clone());
         let all: Vec<_> = merged.in_use.iter().chain(&merged.disabled).collect();
         let mut named: BTreeMap<&String, Vec<&McpTierServers>> = BTreeMap::new();
-        for layer in &layers {
-            for name in layer.servers.keys() {
-                named.entry(name).or_default().push(layer);
+        for source in &tiers {
+            for name in source.servers.keys() {
+                named.entry(name).or_default().push(source);
             }
         }
         prop_assert_eq!(all.len(), named.len());
         for server in all {
             let by = &named[&server.name];
-            let strongest = by.iter().map(|layer| rank(&layer.tier)).max().unwrap();
-            let first = by.iter().find(|layer| rank(&layer.tier) == strongest).unwrap();
+            let strongest = by.iter().map(|source| rank(&source.tier)).max().unwrap();
+            let first = by.iter().find(|source| rank(&source.tier) == strongest).unwrap();
             prop_assert_eq!(&server.config, &first.servers[&server.name]);
             prop_assert_eq!(&server.tier, &first.tier);
             prop_assert_eq!(server.shadowed.len(), by.len() - 1);

@@ -67,11 +67,11 @@ pub struct MergedMcpServers {
 }
 
 /// Merges all tiers. Within one tier (two skills) the earlier entry wins.
-pub fn merge(layers: impl IntoIterator<Item = McpTierServers>) -> MergedMcpServers {
-    let mut layers: Vec<McpTierServers> = layers.into_iter().collect();
-    layers.sort_by_key(|layer| std::cmp::Reverse(layer.tier.rank()));
+pub fn merge_tiers(tiers: impl IntoIterator<Item = McpTierServers>) -> MergedMcpServers {
+    let mut tiers: Vec<McpTierServers> = tiers.into_iter().collect();
+    tiers.sort_by_key(|servers| std::cmp::Reverse(servers.tier.rank()));
     let mut servers: BTreeMap<String, MergedMcpServer> = BTreeMap::new();
-    for McpTierServers { tier, servers: named } in layers {
+    for McpTierServers { tier, servers: named } in tiers {
         for (name, config) in named {
             match servers.get_mut(&name) {
                 Some(stronger) => stronger.shadowed.push(tier.clone()),
@@ -89,7 +89,7 @@ pub fn merge(layers: impl IntoIterator<Item = McpTierServers>) -> MergedMcpServe
 
 #[cfg(test)]
 mod tests {
-    use super::{McpTier, McpTierServers, merge};
+    use super::{McpTier, McpTierServers, merge_tiers};
     use crate::mcp::{McpConfigError, McpEntryError, McpServerConfig, McpTransport};
 
     fn config(command: &str, disabled: bool) -> Result<McpServerConfig, McpConfigError> {
@@ -97,7 +97,7 @@ mod tests {
         Ok(McpServerConfig { disabled, ..McpServerConfig::new(transport) })
     }
 
-    fn layer<const N: usize>(
+    fn servers_of<const N: usize>(
         tier: McpTier,
         servers: [(&str, Result<McpServerConfig, McpConfigError>); N],
     ) -> McpTierServers {
@@ -107,11 +107,11 @@ mod tests {
     #[test]
     fn the_stronger_tier_wins_and_lists_what_it_shadows() {
         let (first, second) = (McpTier::Skill("first".into()), McpTier::Skill("second".into()));
-        let merged = merge([
-            layer(McpTier::Project, [("git", config("p", false)), ("time", config("p", false))]),
-            layer(first.clone(), [("git", config("s1", false))]),
-            layer(McpTier::Agent, [("git", config("a", false)), ("web", config("a", false))]),
-            layer(second.clone(), [("git", config("s2", false))]),
+        let merged = merge_tiers([
+            servers_of(McpTier::Project, [("git", config("p", false)), ("time", config("p", false))]),
+            servers_of(first.clone(), [("git", config("s1", false))]),
+            servers_of(McpTier::Agent, [("git", config("a", false)), ("web", config("a", false))]),
+            servers_of(second.clone(), [("git", config("s2", false))]),
         ]);
         let names: Vec<&str> = merged.in_use.iter().map(|server| server.name.as_str()).collect();
         assert_eq!(names, ["git", "time", "web"]);
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn a_disabled_server_stays_disabled_and_shadows_weaker_tiers() {
-        let merged = merge([
-            layer(McpTier::Agent, [("git", config("a", true)), ("time", config("a", false))]),
-            layer(McpTier::Project, [("git", config("p", false)), ("time", config("p", true))]),
+        let merged = merge_tiers([
+            servers_of(McpTier::Agent, [("git", config("a", true)), ("time", config("a", false))]),
+            servers_of(McpTier::Project, [("git", config("p", false)), ("time", config("p", true))]),
         ]);
         assert_eq!(merged.in_use.len(), 1);
         assert_eq!(merged.in_use[0].name, "time");
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn an_invalid_server_is_not_replaced_by_a_weaker_tier() {
         let wrong = Err(McpEntryError::CommandOrUrl.into());
-        let merged = merge([
-            layer(McpTier::Agent, [("git", wrong.clone())]),
-            layer(McpTier::Project, [("git", config("p", false))]),
+        let merged = merge_tiers([
+            servers_of(McpTier::Agent, [("git", wrong.clone())]),
+            servers_of(McpTier::Project, [("git", config("p", false))]),
         ]);
         assert_eq!((&merged.in_use[0].config, merged.in_use[0].server()), (&wrong, None));
     }

@@ -140,8 +140,8 @@ impl Engine {
         let host_tools = &self.config().host_tools;
         let rules = ToolRules { policy: &agent.spec.tools, remembered: remembered.collect(), host_tools };
         let stored = self.skill_servers(owner, &agent.spec).await?;
-        let layers = self.skill_layers(&agent.spec, &stored).await;
-        let resolved = self.resolve_servers(owner, &agent.spec, layers, room).await?;
+        let tiers = self.skill_tiers(&agent.spec, &stored).await;
+        let resolved = self.resolve_servers(owner, &agent.spec, tiers, room).await?;
         let listings = if with_tools { self.list_all(&resolved.servers).await } else { Vec::new() };
         let mut servers: Vec<EffectiveServer> = Vec::with_capacity(resolved.servers.len());
         for server in resolved.servers {

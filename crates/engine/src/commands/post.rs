@@ -1,4 +1,5 @@
-//! How clients post a message to a room: the message and the runs that will answer it are stored in one commit.
+//! How clients post a message to a room ([`Engine::post_message`]): the message and the runs that will answer it are stored in one
+//! commit.
 
 use super::post_plan::{PostPlan, TapeQuestion};
 use crate::{
@@ -63,7 +64,7 @@ pub struct RunRef {
 }
 
 impl Engine {
-    pub async fn post(
+    pub async fn post_message(
         &self,
         actor: &Actor,
         room: RoomId,

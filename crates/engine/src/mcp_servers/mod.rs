@@ -21,7 +21,7 @@ pub(crate) use domain::mcp::McpSecrets;
 pub(crate) use mask::{MaskError, mask_entry, restore_masked};
 pub(crate) use mcp_file::WorkspaceMcpFile;
 pub(crate) use resolve::{
-    ResolvedServer, ResolvedServers, RunNotice, ServerUnavailable, config_error_text, folder_layer, is_from_operator,
+    ResolvedServer, ResolvedServers, RunNotice, ServerUnavailable, config_error_text, folder_tier, is_from_operator,
 };
-pub use resolve::{ServerProblem, skill_layer};
+pub use resolve::{ServerProblem, skill_tier};
 pub use variables::{McpVariables, VariableUse};

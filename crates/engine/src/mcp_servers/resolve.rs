@@ -10,7 +10,7 @@ use domain::{
     ids::RoomId,
     mcp::{
         McpConfigError, McpEntryError, McpServerConfig, McpServerEntry, McpTier, McpTierServers, McpTransport,
-        NamedMcpServer, check_name, merge,
+        NamedMcpServer, check_name, merge_tiers,
     },
     owner::Owner,
 };
@@ -118,13 +118,13 @@ impl ResolvedServers {
 }
 
 /// The tier of the servers that a skill defines, as entries of a `.mcp.json`.
-pub fn skill_layer(skill: &str, servers: &BTreeMap<String, Value>) -> McpTierServers {
+pub fn skill_tier(skill: &str, servers: &BTreeMap<String, Value>) -> McpTierServers {
     let servers = servers.iter().map(|(name, entry)| (name.clone(), parse_entry(name, entry.clone())));
     McpTierServers { tier: McpTier::Skill(skill.to_owned()), servers: servers.collect() }
 }
 
-/// As [`skill_layer`], for a skill folder with a `.mcp.json`. Blocks on file IO.
-pub(crate) fn folder_layer(skill: &str, folder: &Path) -> Option<McpTierServers> {
+/// As [`skill_tier`], for a skill folder with a `.mcp.json`. Blocks on file IO.
+pub(crate) fn folder_tier(skill: &str, folder: &Path) -> Option<McpTierServers> {
     let servers = match mcp_file::read(folder) {
         Ok(Some(file)) => file.servers,
         Ok(None) => return None,
@@ -150,7 +150,7 @@ fn parse_entry(name: &str, entry: Value) -> Result<McpServerConfig, McpConfigErr
 }
 
 impl Engine {
-    /// Resolves the servers of an agent. `skills` are the tiers of its skills, see [`skill_layer`].
+    /// Resolves the servers of an agent. `skills` are the tiers of its skills, see [`skill_tier`].
     pub(crate) async fn resolve_servers(
         &self,
         owner: &Owner,
@@ -169,14 +169,14 @@ impl Engine {
             named.iter().map(|known| (known.name.clone(), known.source)).collect();
 
         let of_agent = named.into_iter().map(|known| (known.name, known.config)).collect();
-        let mut layers = skills;
-        layers.push(McpTierServers { tier: McpTier::Agent, servers: of_agent });
+        let mut tiers = skills;
+        tiers.push(McpTierServers { tier: McpTier::Agent, servers: of_agent });
         if let Some(project) = &project {
             let servers = project.servers.iter();
             let servers = servers.map(|(name, config)| (name.clone(), config.clone().map_err(McpConfigError::from)));
-            layers.push(McpTierServers { tier: McpTier::Project, servers: servers.collect() });
+            tiers.push(McpTierServers { tier: McpTier::Project, servers: servers.collect() });
         }
-        let merged = merge(layers);
+        let merged = merge_tiers(tiers);
         if !merged.in_use.is_empty() {
             self.refresh_mcp_variables().await?;
         }

@@ -281,7 +281,7 @@ mod tests {
         let name = Name::parse("A room").unwrap();
         let room = NewRoom { name, agents, project_id: None, policy: RoomPolicy::default() };
         let room = engine.create_room(&me, room, None).await.unwrap().id;
-        let run = engine.post(&me, room, NewPost::new("hello"), None).await.unwrap().runs[0].id;
+        let run = engine.post_message(&me, room, NewPost::new("hello"), None).await.unwrap().runs[0].id;
         worker.renew().await.unwrap();
         assert_eq!(store.run(&me.workspace, run).await.unwrap().status, RunStatus::Running);
         // A run that nobody will drive is lost.

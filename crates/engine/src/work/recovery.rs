@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 const ENDED_AT_ONCE: usize = 64;
 
 impl Engine {
-    /// Folds the run's stored events into a partial answer and ends the run as interrupted. The run is not repeated: it
+    /// Recovers a run whose server crashed: folds its stored events into a partial answer and ends it as interrupted. The run is not repeated: it
     /// may have called tools (invariant 12).
     pub(crate) async fn recover_run(&self, claim: &Claim) -> Result<(), StoreError> {
         self.end_without_driver(claim, Interruption::Crash).await

@@ -61,7 +61,7 @@ async fn a_role_without_the_permission_is_refused_by_the_command_itself(database
     let ann = harness.agent("Ann", "p").await;
     let room = harness.room(&[&ann]).await;
     let (viewer, member) = (Actor { role: Role::Viewer, ..me() }, Actor { role: Role::Member, ..me() });
-    let posted = harness.engine.post(&viewer, room, post("hi", WhenBusy::Enqueue, &[]), None).await;
+    let posted = harness.engine.post_message(&viewer, room, post("hi", WhenBusy::Enqueue, &[]), None).await;
     assert!(matches!(posted, Err(EngineError::Forbidden(_))), "{posted:?}");
     let deleted = harness.engine.delete_agent(&member, ann.id, None).await;
     assert!(matches!(deleted, Err(EngineError::Forbidden(_))), "{deleted:?}");
@@ -103,7 +103,7 @@ async fn invariant_22_every_change_says_who_made_it_and_by_which_credential(data
     let actor = Actor { credential: Credential::Token(token), role: Role::Admin, ..me() };
     let ann = harness.engine.create_agent(&actor, named("Ann"), None).await.unwrap();
     let room = harness.room(&[&ann]).await;
-    let posted = harness.engine.post(&actor, room, post("hi", WhenBusy::Enqueue, &[]), None);
+    let posted = harness.engine.post_message(&actor, room, post("hi", WhenBusy::Enqueue, &[]), None);
     let posted = posted.await.unwrap();
     let turn = harness.turn().await;
     let run = posted.runs[0].id;

@@ -36,7 +36,7 @@ async fn spend(turn: &TestTurn, cents: i64) {
 
 /// Why a message is refused, and what is spent of the budget.
 async fn refusal(harness: &EngineHarness, room: RoomId) -> Option<(BudgetScope, Cost)> {
-    match harness.engine.post(&me(), room, post("hello", WhenBusy::Enqueue, &[]), None).await {
+    match harness.engine.post_message(&me(), room, post("hello", WhenBusy::Enqueue, &[]), None).await {
         Ok(_) => None,
         Err(EngineError::BudgetExceeded(status)) => Some((status.budget.scope, status.spent)),
         Err(other) => panic!("{other}"),

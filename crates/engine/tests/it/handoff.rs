@@ -35,7 +35,7 @@ async fn a_cancelled_post_is_either_answered_or_not_stored(database: TestDatabas
     for max_polls in 1..40 {
         let room = harness.room(&[&ann]).await;
         let (engine, actor) = (harness.engine.clone(), me());
-        let mut posting = pin!(engine.post(&actor, room, post("hello", WhenBusy::Enqueue, &[]), None));
+        let mut posting = pin!(engine.post_message(&actor, room, post("hello", WhenBusy::Enqueue, &[]), None));
         let mut polled = 0;
         poll_fn(|context| {
             polled += 1;

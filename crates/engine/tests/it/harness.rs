@@ -258,7 +258,7 @@ impl EngineHarness {
     }
 
     pub async fn post_when(&self, room: RoomId, text: &str, when_busy: WhenBusy, mentions: &[AgentId]) -> PostResult {
-        self.engine.post(&me(), room, post(text, when_busy, mentions), None).await.unwrap()
+        self.engine.post_message(&me(), room, post(text, when_busy, mentions), None).await.unwrap()
     }
 
     /// Posts a message for the answer in progress.
@@ -268,7 +268,7 @@ impl EngineHarness {
         mentions: &[AgentId],
         attempt: Option<&IdempotentRequest>,
     ) -> Result<PostResult, EngineError> {
-        self.engine.post(&me(), room, post("left", WhenBusy::Steer, mentions), attempt).await
+        self.engine.post_message(&me(), room, post("left", WhenBusy::Steer, mentions), attempt).await
     }
 
     /// The next turn of a provider. Reads nothing from the store.

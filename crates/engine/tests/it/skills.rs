@@ -192,7 +192,7 @@ async fn an_invalid_skill_call_is_refused_before_it_is_stored(database: TestData
         ("/greet word=a times=often", "the parameter times must be a number"),
         ("/greet word=\"a", "has an invalid quote"),
     ] {
-        match harness.engine.post(&me(), room, NewPost::new(text), None).await {
+        match harness.engine.post_message(&me(), room, NewPost::new(text), None).await {
             Err(EngineError::Refused { pointer, detail }) if pointer == "/text" => {
                 assert!(detail.contains(expected), "{text}: {detail}")
             }

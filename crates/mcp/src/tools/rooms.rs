@@ -74,7 +74,7 @@ pub async fn post(ctx: &McpRequestContext<'_>, args: PostMessageArguments) -> Re
         }
     }
     let post = NewPost { when_busy: args.when_busy, mentions, ..NewPost::new(args.text) };
-    let posted = engine.post(actor, room, post, None).await;
+    let posted = engine.post_message(actor, room, post, None).await;
     let posted = posted.map_err(no_room())?;
     let runs: Vec<Value> = posted.runs.iter().map(|run| json!({"run_id": run.id, "agent_id": run.agent_id})).collect();
     Ok(json!({"message_id": posted.message.id, "seq": posted.message.seq, "runs": runs}))

@@ -72,7 +72,7 @@ impl LocalDriver {
         self.tasks.wait().await;
     }
 
-    pub async fn open(&self, policy: SandboxPolicy) -> Result<LocalSandbox, SandboxError> {
+    pub async fn start_sandbox(&self, policy: SandboxPolicy) -> Result<LocalSandbox, SandboxError> {
         let with_users = self.tier == IsolationTier::Native && *self.user_namespaces.get().unwrap_or(&true);
         match self.open_with(&policy, with_users).await {
             // Root needs no user namespace, and where they are forbidden it does without.
@@ -119,7 +119,7 @@ impl LocalDriver {
     }
 
     async fn try_in(&self, folder: &Path) -> Result<Isolation, SandboxError> {
-        let sandbox = self.open(SandboxPolicy::new(folder)).await?;
+        let sandbox = self.start_sandbox(SandboxPolicy::new(folder)).await?;
         let null = || File::options().read(true).write(true).open("/dev/null").map(Into::into);
         let (stdin, stdout, stderr) = (null(), null(), null());
         let io = CommandIo {
@@ -148,7 +148,7 @@ impl SandboxDriver for LocalDriver {
         Box::pin(self.probe())
     }
 
-    fn open(&self, policy: SandboxPolicy) -> SandboxFuture<'_, Result<Arc<dyn ProjectSandbox>, SandboxError>> {
-        Box::pin(async { Ok(Arc::new(self.open(policy).await?) as Arc<dyn ProjectSandbox>) })
+    fn start_sandbox(&self, policy: SandboxPolicy) -> SandboxFuture<'_, Result<Arc<dyn ProjectSandbox>, SandboxError>> {
+        Box::pin(async { Ok(Arc::new(self.start_sandbox(policy).await?) as Arc<dyn ProjectSandbox>) })
     }
 }

@@ -58,7 +58,7 @@ async fn a_program_that_is_no_helper_is_an_error() {
 async fn a_failed_set_up_says_at_what() {
     let scratch = tempfile::tempdir().unwrap();
     let policy = SandboxPolicy::new(scratch.path().join("missing"));
-    let error = driver(IsolationTier::Native, scratch.path()).open(policy).await.map(drop).unwrap_err();
+    let error = driver(IsolationTier::Native, scratch.path()).start_sandbox(policy).await.map(drop).unwrap_err();
     assert!(matches!(&error, SandboxError::Setup { advice: None, .. }), "{error}");
     assert!(error.to_string().contains("missing: No such file"), "{error}");
 }

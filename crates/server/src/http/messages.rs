@@ -55,7 +55,7 @@ pub async fn post(
 ) -> Result<(StatusCode, Json<PostResult>), Problem> {
     let NewMessage { text, when_busy, attachments, mentions, run } = new;
     let post = NewPost { text, when_busy, attachments, mentions, run };
-    let posted = app.engine.post(&caller, room, post, attempt(key, fingerprint).as_ref()).await?;
+    let posted = app.engine.post_message(&caller, room, post, attempt(key, fingerprint).as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(posted)))
 }
 

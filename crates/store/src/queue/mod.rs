@@ -1,4 +1,4 @@
-//! The queue: claim a run, renew its lease, request a stop, take over the runs of a dead worker.
+//! The queue: claim a run, renew its lease, request a stop, take over the runs of a crashed server.
 //!
 //! `journal` commits add and remove runs together with their events; a worker of the same server can claim a run in the
 //! commit that adds it (`engine::work::handoff`). A claim increments the fence; from then on only commits with the new number are accepted

@@ -208,7 +208,7 @@ impl SandboxManager {
                 if let Some(old) = opened.take() {
                     stop(old).await;
                 }
-                *opened = Some(self.open_new(spec).await?);
+                *opened = Some(self.start_sandbox(spec).await?);
             }
             if let Some(lease) = opened.as_ref().and_then(|opened| lease.into_lease(opened)) {
                 return Ok(lease);
@@ -234,7 +234,7 @@ impl SandboxManager {
         self.0.slots().by_key.get(key).is_some_and(|current| Arc::ptr_eq(current, slot))
     }
 
-    async fn open_new(&self, spec: &SandboxSpec) -> Result<OpenedSandbox, SandboxManagerError> {
+    async fn start_sandbox(&self, spec: &SandboxSpec) -> Result<OpenedSandbox, SandboxManagerError> {
         let place = self.place().await?;
         self.create_home(&spec.home).await?;
         if spec.owns_workspace {
@@ -248,12 +248,12 @@ impl SandboxManager {
             programs: self.0.settings.programs.iter().filter(|mount| mount.source.exists()).cloned().collect(),
             limits: spec.limits,
         };
-        let sandbox = self.0.driver.open(policy).await?;
+        let sandbox = self.0.driver.start_sandbox(policy).await?;
         let (spec, closed) = (Arc::new(spec.clone()), CancellationToken::new());
         let ports_guard = closed.clone().drop_guard();
         let ports = lock(&self.0.ports).clone();
         guest_ports::open(&ports, &*sandbox, &spec, &self.0.tasks, &closed).await?;
-        tracing::debug!(sandbox = %spec.key, "opened a sandbox");
+        tracing::debug!(sandbox = %spec.key, "started a sandbox");
         Ok(OpenedSandbox { sandbox, spec, _ports: ports_guard, _place: place })
     }
 

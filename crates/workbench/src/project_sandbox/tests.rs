@@ -56,7 +56,7 @@ impl SandboxDriver for CountingDriver {
         Box::pin(async { Ok(isolation()) })
     }
 
-    fn open(&self, policy: SandboxPolicy) -> SandboxFuture<'_, Result<Arc<dyn ProjectSandbox>, SandboxError>> {
+    fn start_sandbox(&self, policy: SandboxPolicy) -> SandboxFuture<'_, Result<Arc<dyn ProjectSandbox>, SandboxError>> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
             if policy.workspace.ends_with("broken") {

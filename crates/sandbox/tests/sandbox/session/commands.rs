@@ -47,7 +47,7 @@ async fn a_home_folder_and_programs_can_be_given() {
     session.driver.create_folder(&home).unwrap();
     let mut policy = session.scene.policy();
     policy.home = Some(home.clone());
-    let sandbox = session.driver.open(policy).await.unwrap();
+    let sandbox = session.driver.start_sandbox(policy).await.unwrap();
     let script = session.scene.shell("echo kept > ~/file; echo x >> /opt/fixture || echo read-only");
     let captured = sandbox::capture(&sandbox, script, sandbox::OutputLimits::default()).await.unwrap();
     assert_eq!(captured.stdout.text(), "read-only\n", "{captured:?}");

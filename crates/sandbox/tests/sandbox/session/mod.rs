@@ -40,7 +40,7 @@ impl Session {
         };
         let scene = Scene::new(tier, user);
         let driver = LocalDriver::new(tier, env!("CARGO_BIN_EXE_sandbox-fixture"), scene.outside(""));
-        let sandbox = driver.open(scene.policy()).await.unwrap();
+        let sandbox = driver.start_sandbox(scene.policy()).await.unwrap();
         Self { scene, driver, sandbox }
     }
 

@@ -279,7 +279,7 @@ pub async fn send_chat_message(
         return Err(Problem::new(Code::Unprocessable, why).with("pointer", "/attachments"));
     }
     let post = NewPost::new(new.message);
-    let posted = app.engine.post(&caller, id, post, attempt(key, fingerprint).as_ref()).await?;
+    let posted = app.engine.post_message(&caller, id, post, attempt(key, fingerprint).as_ref()).await?;
     let Some(run) = posted.runs.first() else {
         return Err(Problem::new(Code::Conflict, "The message is stored, but the room has no agent to answer it."));
     };
