@@ -1,4 +1,5 @@
-//! Precedence when several tiers define a server of the same name: skill over agent over project.
+//! Merges the MCP servers of the three tiers ([`merge_tiers`]): of several with the same name, that of a skill wins over the
+//! agent's, and the agent's over the project's.
 
 use super::{McpConfigError, McpServerConfig, NamedMcpServer};
 use std::{collections::BTreeMap, fmt};

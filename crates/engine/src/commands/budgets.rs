@@ -1,5 +1,5 @@
 //! Budgets: what runs may cost. A budget is checked before a run is queued, before a queued run starts, and after every
-//! model call; a run that passes it ends at its next model call with what it has written so far.
+//! model call (all by `check_budget`); a run that passes it ends at its next model call with what it has written so far.
 
 use crate::{Engine, EngineError, error::budget_message};
 use domain::{
@@ -87,8 +87,8 @@ impl Engine {
     }
 
     /// Refuses runs that a budget no longer allows.
-    pub(crate) async fn check_budgets(&self, owner: &Owner, subjects: BudgetSubjects<'_>) -> Result<(), EngineError> {
-        match self.store().used_up_budget(owner, subjects, &[Timestamp::now()]).await? {
+    pub(crate) async fn check_budget(&self, owner: &Owner, subjects: BudgetSubjects<'_>) -> Result<(), EngineError> {
+        match self.store().check_budget(owner, subjects, &[Timestamp::now()]).await? {
             Some(status) => Err(EngineError::BudgetExceeded(Box::new(status))),
             None => Ok(()),
         }

@@ -1,4 +1,5 @@
-//! Cancels runs. Returns when the work has really stopped, with a receipt of what that took.
+//! Cancels runs: one ([`Engine::cancel_run`]) or all of a room ([`Engine::cancel_room`]). Returns when the work has
+//! really stopped, with a receipt of what that took.
 
 use crate::{Engine, EngineError, follow::EventUpdate, run::RunStop};
 use domain::{

@@ -87,7 +87,7 @@ impl Engine {
         if has_budgets {
             // Before files are received. The room has no budget of its own yet.
             let subjects = BudgetSubjects { user: actor.user_id(), agents: &[agent.id], rooms: &[] };
-            self.check_budgets(owner, subjects).await?;
+            self.check_budget(owner, subjects).await?;
         }
         let (project, is_new) = match project {
             InitiateProject::Existing(id) => {

@@ -135,7 +135,7 @@ impl Engine {
             let agents: Vec<AgentId> = planned.iter().map(|agent| agent.id).chain(above.agents()).collect();
             let rooms: Vec<RoomId> = [room].into_iter().chain(above.rooms()).collect();
             let user = child.map_or_else(|| actor.user_id(), |child| child.place.user_id);
-            self.check_budgets(owner, BudgetSubjects { user, agents: &agents, rooms: &rooms }).await
+            self.check_budget(owner, BudgetSubjects { user, agents: &agents, rooms: &rooms }).await
         };
         let (attachments, may_spend, may_store) = tokio::join!(
             self.resolve_attachments(owner, &post.attachments),

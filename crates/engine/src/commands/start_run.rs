@@ -75,7 +75,7 @@ impl Engine {
         };
         if self.check_queue_limit(owner).await? {
             let subjects = BudgetSubjects { user: actor.user_id(), agents: &[agent.id], rooms: &[room.id] };
-            self.check_budgets(owner, subjects).await?;
+            self.check_budget(owner, subjects).await?;
         }
         let run = RunRef { id: RunId::generate(), agent_id: agent.id };
         let (mut events, mut changes) = (Vec::new(), Vec::new());

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  skill ─┐
-//!  agent ─┼─▶ domain::mcp::merge ─▶ may it be used? ─▶ variables ─▶ AgentWorkspace.mcp_servers
-//!  project┘     (tiers)              (resolve)          (variables)
+//!  agent ─┼─▶ domain::mcp::merge_tiers ─▶ may it be used? ─▶ variables ─▶ AgentWorkspace.mcp_servers
+//!  project┘     (tiers)                    (resolve)          (variables)
 //! ```
 //!
 //! Start at `resolve`. A problem with one server is reported for that server and does not stop the agent. Must not

@@ -98,7 +98,7 @@ async fn prepare_turn(
     let ClaimedRun { claim, run, agent, message, .. } = &*claimed;
     // A run that started with its message was checked with it.
     if claimed.started.is_none()
-        && let Some(error) = over_budget(engine, claimed, above).await?
+        && let Some(error) = check_budget(engine, claimed, above).await?
     {
         return Ok(Err(error));
     }
@@ -181,14 +181,18 @@ async fn prepare_turn(
 }
 
 /// The error of a run whose budget was used up while it waited in the queue.
-async fn over_budget(engine: &Engine, claimed: &ClaimedRun, above: &RunsAbove) -> Result<Option<RunError>, StoreError> {
+async fn check_budget(
+    engine: &Engine,
+    claimed: &ClaimedRun,
+    above: &RunsAbove,
+) -> Result<Option<RunError>, StoreError> {
     let ClaimedRun { claim, agent, message, .. } = claimed;
     let agents: Vec<AgentId> = [agent.id].into_iter().chain(above.agents()).collect();
     let rooms: Vec<RoomId> = [claim.room_id].into_iter().chain(above.rooms()).collect();
     let user = message.author.user_id().or(above.user());
     let subjects = BudgetSubjects { user, agents: &agents, rooms: &rooms };
     let used_up =
-        engine.store().used_up_budget(&claim.owner, subjects, &[Timestamp::now(), claimed.run.created_at]).await?;
+        engine.store().check_budget(&claim.owner, subjects, &[Timestamp::now(), claimed.run.created_at]).await?;
     Ok(used_up.map(|status| RunError::new("limit_budget", budget_message(&status))))
 }
 

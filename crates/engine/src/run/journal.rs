@@ -86,12 +86,12 @@ impl RunJournal {
     }
 
     /// A budget that counts these subjects, now or at the time of the run, and is used up.
-    pub(super) async fn used_up_budget(
+    pub(super) async fn check_budget(
         &self,
         subjects: BudgetSubjects<'_>,
         queued_at: Timestamp,
     ) -> Result<Option<BudgetStatus>, StoreError> {
-        self.store.used_up_budget(&self.claim.owner, subjects, &[Timestamp::now(), queued_at]).await
+        self.store.check_budget(&self.claim.owner, subjects, &[Timestamp::now(), queued_at]).await
     }
 
     /// The seqs of people's messages after one seq and up to another, in order.

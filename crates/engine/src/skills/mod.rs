@@ -1,5 +1,5 @@
 //! The skills of a run: looked up by name, in the database first and then in the data folder; filled in with parameter
-//! values; written to a folder of the run by `workbench::skills`; and merged into the prompt, the tool policy and the MCP servers.
+//! values; written to a folder of the run by `workbench::skills` (`write_skills`); and merged into the prompt, the tool policy and the MCP servers.
 //! `project` adds the trusted skills of the room's folder.
 
 mod builder;

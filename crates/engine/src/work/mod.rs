@@ -128,7 +128,7 @@ impl Worker {
             let Some(slots) = self.inbox.slots.at(depth) else { continue };
             let mut free = slots.reserve_all();
             let lease = self.engine.config().lease;
-            for claim in self.engine.store().claim(&self.holder, free.limits(), lease).await? {
+            for claim in self.engine.store().claim_runs(&self.holder, free.limits(), lease).await? {
                 // There are no more claims than slots.
                 let Some(slot) = free.take(&claim.owner) else { break };
                 let run_id = claim.run_id;

@@ -1,4 +1,4 @@
-//! Budgets, and what was spent of them.
+//! Budgets, and what was spent of them. When a budget is checked is decided in `engine::commands::budgets`.
 
 use super::{audit::store_audit, idempotency::store_key, owned::must_exist};
 use crate::{
@@ -117,7 +117,7 @@ impl Store {
 
     /// Returns a budget that counts these subjects and is used up, if there is one. A run is counted in the period in which
     /// it was queued, so its own time is asked about besides the present.
-    pub async fn used_up_budget(
+    pub async fn check_budget(
         &self,
         owner: &Owner,
         subjects: BudgetSubjects<'_>,

@@ -1,4 +1,4 @@
-//! The queue: claim a run, renew its lease, request a stop, take over the runs of a crashed server.
+//! The queue: claim a run ([`Store::claim_runs`]), renew its lease, request a stop, take over the runs of a crashed server.
 //!
 //! `journal` commits add and remove runs together with their events; a worker of the same server can claim a run in the
 //! commit that adds it (`engine::work::handoff`). A claim increments the fence; from then on only commits with the new number are accepted
@@ -159,7 +159,12 @@ impl Store {
 
     /// Claims runs for `holder`. Workspaces take turns: the one that has the fewest runs on this worker comes first, so
     /// that a long queue of one does not hold up the others (invariant 28).
-    pub async fn claim(&self, holder: &str, limits: impl Into<ClaimLimits>, lease: Duration) -> Result<Vec<Claim>> {
+    pub async fn claim_runs(
+        &self,
+        holder: &str,
+        limits: impl Into<ClaimLimits>,
+        lease: Duration,
+    ) -> Result<Vec<Claim>> {
         let ClaimLimits { total, per_workspace, depth } = limits.into();
         if total == 0 {
             return Ok(Vec::new());

@@ -66,7 +66,7 @@ async fn runs_of_one_cell_are_claimed_side_by_side_and_cells_one_after_another(d
     cells.push(TestRun::queued_in_one_cell(&store, room, 2).await);
     for cell in &cells {
         // Two workers share a cell.
-        let first = store.claim("w", 1, LEASE).await.unwrap();
+        let first = store.claim_runs("w", 1, LEASE).await.unwrap();
         let mut claims = claim(&store, "other").await;
         claims.extend(first);
         let mut expected: Vec<RunId> = cell.iter().map(|run| run.id).collect();
@@ -129,10 +129,10 @@ async fn a_claim_respects_its_limit(database: TestDatabase) {
         let room = room(&store).await;
         TestRun::queued(&store, room).await;
     }
-    assert!(store.claim("w", 0, LEASE).await.unwrap().is_empty());
+    assert!(store.claim_runs("w", 0, LEASE).await.unwrap().is_empty());
     let mut all = HashSet::new();
     for expected in [4, 2, 0] {
-        let claims = store.claim("w", 4, LEASE).await.unwrap();
+        let claims = store.claim_runs("w", 4, LEASE).await.unwrap();
         assert_eq!(claims.len(), expected);
         all.extend(ids(&claims));
     }
@@ -159,14 +159,14 @@ async fn invariant_28_shares_workspaces_take_turns_and_none_takes_all_slots(data
         (of(&me()), of(&stranger()))
     };
     let share = |total| ClaimLimits { total, per_workspace: 3, depth: 0 };
-    let first = store.claim("w", share(3), LEASE).await.unwrap();
+    let first = store.claim_runs("w", share(3), LEASE).await.unwrap();
     assert_eq!(claimed(&first), (2, 1), "one each, then the older one");
-    let second = store.claim("w", share(1), LEASE).await.unwrap();
+    let second = store.claim_runs("w", share(1), LEASE).await.unwrap();
     assert_eq!(ids(&second), [late[1]], "the workspace with fewer runs on this worker comes first");
-    let third = store.claim("w", share(10), LEASE).await.unwrap();
+    let third = store.claim_runs("w", share(10), LEASE).await.unwrap();
     assert_eq!(claimed(&third), (1, 0), "up to the share of three");
-    assert!(store.claim("w", share(10), LEASE).await.unwrap().is_empty());
-    let elsewhere = store.claim("other", share(10), LEASE).await.unwrap();
+    assert!(store.claim_runs("w", share(10), LEASE).await.unwrap().is_empty());
+    let elsewhere = store.claim_runs("other", share(10), LEASE).await.unwrap();
     assert_eq!(claimed(&elsewhere), (3, 0), "another worker has slots of its own");
 }
 
@@ -247,7 +247,7 @@ async fn invariant_11_fence_two_workers_never_claim_the_same_run(database: TestD
 async fn finish_runs(store: &Store, holder: &str, total: usize) -> Vec<(RoomId, u64, RunId)> {
     let mut done = Vec::new();
     for _ in 0..10_000 {
-        let claims = store.claim(holder, 2, LEASE).await.unwrap();
+        let claims = store.claim_runs(holder, 2, LEASE).await.unwrap();
         if claims.is_empty() {
             let ended = store::RunFilter {
                 status: Some(domain::run::RunStatus::Completed),
@@ -390,9 +390,9 @@ async fn only_dead_leases_are_taken_over(database: TestDatabase) {
     let store = database.open().await;
     let (alive_room, dead_room, waiting_room) = (room(&store).await, room(&store).await, room(&store).await);
     let alive = TestRun::queued(&store, alive_room).await;
-    store.claim("alive", 1, LEASE).await.unwrap();
+    store.claim_runs("alive", 1, LEASE).await.unwrap();
     let dead = TestRun::queued(&store, dead_room).await;
-    let first = store.claim("dead", 1, Duration::ZERO).await.unwrap().remove(0);
+    let first = store.claim_runs("dead", 1, Duration::ZERO).await.unwrap().remove(0);
     assert_eq!(first.run_id, dead.id);
     TestRun::queued(&store, waiting_room).await;
     let taken = within(async {

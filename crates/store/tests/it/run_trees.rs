@@ -93,6 +93,6 @@ async fn each_level_is_claimed_for_itself(database: TestDatabase) {
     assert_eq!(depths, [0, 1]);
     assert_eq!(claim(&store, "w").await.iter().map(|claim| claim.run_id).collect::<Vec<_>>(), [top.id]);
     let limits = ClaimLimits { total: 5, per_workspace: 1, depth: 1 };
-    let claims = store.claim("w", limits, LEASE).await.unwrap();
+    let claims = store.claim_runs("w", limits, LEASE).await.unwrap();
     assert_eq!(claims.iter().map(|claim| claim.run_id).collect::<Vec<_>>(), [below_it.id], "a share of each level");
 }

@@ -264,5 +264,5 @@ pub fn held(claim: &Claim) -> Guard {
 
 /// Claims everything that can be claimed now.
 pub async fn claim(store: &Store, holder: &str) -> Vec<Claim> {
-    store.claim(holder, 1000, LEASE).await.unwrap()
+    store.claim_runs(holder, 1000, LEASE).await.unwrap()
 }
