@@ -1,5 +1,6 @@
-//! Budgets: what runs may cost. A budget is checked before a run is queued, before a queued run starts, and after every
-//! model call (all by `check_budget`); a run that passes it ends at its next model call with what it has written so far.
+//! Budgets: what runs may cost. A budget is checked before a run is queued (here), before a queued run starts (`run::drive`),
+//! and after every model call (`run::pump`); all three ask `Store::check_budget`. A run that passes its budget ends at its next
+//! model call with what it has written so far.
 
 use crate::{Engine, EngineError, error::budget_message};
 use domain::{

@@ -98,7 +98,7 @@ async fn prepare_turn(
     let ClaimedRun { claim, run, agent, message, .. } = &*claimed;
     // A run that started with its message was checked with it.
     if claimed.started.is_none()
-        && let Some(error) = check_budget(engine, claimed, above).await?
+        && let Some(error) = queued_over_budget(engine, claimed, above).await?
     {
         return Ok(Err(error));
     }
@@ -181,7 +181,7 @@ async fn prepare_turn(
 }
 
 /// The error of a run whose budget was used up while it waited in the queue.
-async fn check_budget(
+async fn queued_over_budget(
     engine: &Engine,
     claimed: &ClaimedRun,
     above: &RunsAbove,

@@ -86,7 +86,7 @@ impl RunJournal {
     }
 
     /// A budget that counts these subjects, now or at the time of the run, and is used up.
-    pub(super) async fn check_budget(
+    pub(super) async fn used_up_budget(
         &self,
         subjects: BudgetSubjects<'_>,
         queued_at: Timestamp,

@@ -426,7 +426,7 @@ impl TurnPump {
         let agents: Vec<AgentId> = [self.agent.id].into_iter().chain(self.above.agents()).collect();
         let rooms: Vec<RoomId> = [self.run.room_id].into_iter().chain(self.above.rooms()).collect();
         let subjects = BudgetSubjects { user: self.user, agents: &agents, rooms: &rooms };
-        match self.journal.check_budget(subjects, self.run.created_at).await {
+        match self.journal.used_up_budget(subjects, self.run.created_at).await {
             Ok(used_up) => used_up.is_some(),
             Err(error) => {
                 tracing::warn!(run = %self.run.id, %error, "cannot read the budgets of a run");

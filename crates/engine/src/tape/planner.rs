@@ -1,4 +1,4 @@
-//! Who speaks next: which agents answer a message, in which cells and why. The policies of a room (turn order) as a pure function.
+//! Who speaks next (the next speaker): which agents answer a message, in which cells and why. The policies of a room (turn order) as a pure function.
 //!
 //! [`first_round`] plans the answers to a message, [`next_round`] what follows when they have ended. The caps are applied here:
 //! no plan is longer than what is left of a message's runs.

@@ -1,4 +1,4 @@
-//! The state machine of a turn.
+//! The state machine of a turn: what its provider reports becomes events; it requests and resolves approvals, and applies limits.
 
 use super::{coalesce::PendingEvent, limit, output_size::output_size};
 use domain::{
@@ -339,12 +339,16 @@ impl TurnMachine {
                     return;
                 }
                 let expires_at = now + self.settings.limits.approval;
-                let waiting = PendingApproval { id, expires_at, tool: name.clone(), input: input.clone(), is_question };
-                self.pending_approvals.push(waiting);
-                let pattern = RememberedRule::new(&name, &input, RememberScope::Pattern).filter(|_| !is_question);
-                let pattern = pattern.map(|rule| rule.label());
-                effects.push(TurnEffect::SetRunStatus(RunStatus::WaitingForApproval));
-                ApprovalRequested { approval_id: id, tool_use_id, name, input, expires_at, is_question, pattern }.into()
+                let request = ApprovalRequested {
+                    approval_id: id,
+                    tool_use_id,
+                    name,
+                    input,
+                    expires_at,
+                    is_question,
+                    pattern: None,
+                };
+                self.request_approval(request, effects).into()
             }
             TurnEvent::ApprovalWithdrawn { id } => {
                 // Already answered by the policy or by a person.
@@ -418,6 +422,21 @@ impl TurnMachine {
             self.stopping = Some(why);
             effects.push(TurnEffect::SendCommand(TurnCommand::Interrupt));
         }
+    }
+
+    /// The run waits until a person decides, or until the request expires.
+    fn request_approval(&mut self, request: ApprovalRequested, effects: &mut Vec<TurnEffect>) -> ApprovalRequested {
+        let ApprovalRequested { approval_id: id, name, input, expires_at, is_question, .. } = &request;
+        self.pending_approvals.push(PendingApproval {
+            id: *id,
+            expires_at: *expires_at,
+            tool: name.clone(),
+            input: input.clone(),
+            is_question: *is_question,
+        });
+        let pattern = RememberedRule::new(name, input, RememberScope::Pattern).filter(|_| !is_question);
+        effects.push(TurnEffect::SetRunStatus(RunStatus::WaitingForApproval));
+        ApprovalRequested { pattern: pattern.map(|rule| rule.label()), ..request }
     }
 
     /// The decision takes effect: it is stored, and the provider gets it as `TurnCommand::ResolveApproval`, so that the tool runs or is

@@ -1,4 +1,4 @@
-//! Recovery of the runs of a crashed server (orphaned runs): their stored events become a partial answer, and they end as interrupted. Runs that were
+//! Recovery of the runs of a crashed server (orphan runs): their stored events become a partial answer, and they end as interrupted. Runs that were
 //! stopped while they were queued end in the same way.
 //!
 //! The worker in `work` finds the runs to recover: at the start, and when the lease of another worker expires.

@@ -1,6 +1,6 @@
 //! How requests authenticate: maps `Authorization: Bearer …` or the session cookie to an actor. Without either, a request
 //! is refused (invariant 21), unless the server was started with `--no-auth`. Agent tokens use the same header and are for
-//! agents' programs.
+//! agents' programs. `auth::guard` authenticates every request with it.
 
 use super::{AccountStore, request_source::RequestSource, session_cookie, sign_in_links::SignInLinks, token};
 use crate::error::{Code, Problem};

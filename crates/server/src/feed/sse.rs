@@ -1,5 +1,6 @@
 //! SSE (server-sent events): the SSE stream of a room, and the SSE stream of one run. Each SSE event has the fields
-//! `id: <epoch>-<seq>`, `event: <type>` and `data: <the event>`; `store::journal::frame` builds its bytes.
+//! `id: <epoch>-<seq>`, `event: <type>` and `data: <the event>`; `store::journal::frame` builds its bytes. The routes are in
+//! `http::events` and `http::runs`.
 
 use super::room_reader::{FrameBatch, RoomReader, RoomUpdate};
 use crate::{
