@@ -56,5 +56,19 @@ it('what listens in the sandbox is seen on an origin of its own', async () => {
     }).on('error', reject)
   })
   expect(seen).toBe('200 <h1>Hello from the sandbox</h1>')
+  // In a frame of the page, and as another origin: it reaches nothing of the page around it.
+  const frame = page.frameLocator('iframe[title="Preview of port 8123"]')
+  const heading = frame.getByRole('heading', { name: 'Hello from the sandbox' })
+  await heading.waitFor()
+  const reached = await heading.evaluate(() => {
+    try {
+      return window.parent.document.title
+    } catch (error) {
+      return String(error)
+    }
+  })
+  expect(reached).toContain('SecurityError')
+  await page.getByRole('button', { name: 'Close the preview of port 8123', exact: true }).click()
+  await page.getByRole('button', { name: 'Preview port 8123', exact: true }).waitFor()
   await page.getByRole('button', { name: 'Stop', exact: true }).click()
 })

@@ -12,7 +12,7 @@ use crate::{
 };
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
+    extract::{DefaultBodyLimit, State},
     handler::Handler,
     http::{HeaderMap, Method, StatusCode, Uri},
     middleware::from_fn_with_state,
@@ -147,13 +147,13 @@ impl RouterBuilder {
 
 /// A path of the API with a slash at its end is redirected, with the method and the body. A browser that was given a wrong
 /// address gets the web app, which says so; every other client a problem.
-async fn not_found(uri: Uri, headers: HeaderMap) -> Response {
+async fn not_found(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
     match uri.path().strip_suffix('/').filter(|path| path.starts_with("/api/") && !path.ends_with('/')) {
         Some(path) => {
             let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
             Redirect::permanent(&format!("{path}{query}")).into_response()
         }
-        None => web::unknown_page(&uri, &headers).unwrap_or_else(|| {
+        None => web::unknown_page(&app, &uri, &headers).unwrap_or_else(|| {
             Problem::new(Code::NotFound, "This path does not exist; see /docs for the API.").into_response()
         }),
     }

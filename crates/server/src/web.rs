@@ -9,7 +9,7 @@ use crate::{
     routing::{Policy, RouterBuilder},
 };
 use axum::{
-    extract::Path,
+    extract::{Path, State},
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get},
@@ -45,7 +45,11 @@ const APP_PATHS: &[&str] = &[
     "/runs/{id}",
     "/usage",
     "/approvals",
+    "/projects",
+    "/projects/{id}",
+    "/search",
     "/settings",
+    "/settings/providers",
     "/settings/security-log",
 ];
 
@@ -59,7 +63,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     let builder =
         builder.add_page(Policy::Public, "/docs", page(DOCS)).add_page(Policy::Public, "/assets/{name}", get(asset));
     let paths = if WEB_APP.is_empty() { &APP_PATHS[..2] } else { APP_PATHS };
-    let builder = paths.iter().fold(builder, |builder, path| builder.add_page(Policy::Public, path, get(app)));
+    let builder = paths.iter().fold(builder, |builder, path| builder.add_page(Policy::Public, path, get(web_app)));
     // Browsers ask for it on pages that name no icon, such as a file that was opened.
     let builder =
         if WEB_APP.is_empty() { builder } else { builder.add_page(Policy::Public, "/favicon.ico", get(icon)) };
@@ -76,13 +80,13 @@ fn is_root_file(path: &str) -> bool {
 }
 
 /// Returns the web app for an address that it does not know either, if a browser wants to show it as a page.
-pub fn unknown_page(uri: &Uri, headers: &HeaderMap) -> Option<Response> {
+pub fn unknown_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
     let is_endpoint = ["/api", "/mcp", "/sse", "/assets"].iter().any(|prefix| uri.path().starts_with(prefix));
     let wants_page = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok())?.contains("text/html");
     if is_endpoint || !wants_page {
         return None;
     }
-    let page = index(headers).ok()?;
+    let page = index(app, headers).ok()?;
     Some((StatusCode::NOT_FOUND, page).into_response())
 }
 
@@ -90,12 +94,21 @@ fn page(html: &'static str) -> MethodRouter<App> {
     get(move || async move { plain("index.html", html) })
 }
 
-async fn app(headers: HeaderMap) -> Result<Response, Problem> {
-    index(&headers)
+async fn web_app(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    index(&app, &headers)
 }
 
-fn index(headers: &HeaderMap) -> Result<Response, Problem> {
-    if WEB_APP.is_empty() { Ok(plain("index.html", PLAIN_PAGE)) } else { built("index.html", headers, REVALIDATE) }
+fn index(app: &App, headers: &HeaderMap) -> Result<Response, Problem> {
+    if WEB_APP.is_empty() {
+        return Ok(plain("index.html", PLAIN_PAGE));
+    }
+    let mut page = built("index.html", headers, REVALIDATE)?;
+    // Previews of projects are other origins, and the only ones that the web app shows in a frame.
+    let policy = format!("{CONTENT_POLICY}; frame-src *.{}:*", app.config.preview_domain);
+    if let Ok(policy) = HeaderValue::try_from(policy) {
+        page.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    Ok(page)
 }
 
 async fn icon(headers: HeaderMap) -> Result<Response, Problem> {

@@ -38,8 +38,9 @@ async fn a_resumed_session_receives_only_missed_messages(database: TestDatabase)
     turn.answer("s", "1").await;
     harness.ended(first).await;
     let session = harness.store.provider_session(room, ann.id, "p").await.unwrap().unwrap();
-    assert!(session.heard_seq > 0 && session.spoke_seq < Some(session.heard_seq), "{session:?}");
-    assert!(session.answer_seq > Some(session.heard_seq), "{session:?}");
+    assert!(session.heard_seq > 0 && session.answer_seq > Some(session.heard_seq), "{session:?}");
+    // What the turn knew was read before its answer, at the latest when its run had started (on a slow machine).
+    assert!(session.spoke_seq.is_some() && session.spoke_seq <= session.answer_seq, "{session:?}");
 
     let second = harness.post(room, "two").await.runs[0].id;
     let turn = harness.turn().await;

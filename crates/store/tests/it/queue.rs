@@ -298,7 +298,7 @@ async fn concurrent_claims_renewals_stops_and_commits_do_not_deadlock(database: 
         });
         tasks.spawn(async move {
             for _ in 0..ROUNDS {
-                for claim in claiming.claim(&name, 3, LEASE).await? {
+                for claim in claiming.claim_runs(&name, 3, LEASE).await? {
                     let run = TestRun { id: claim.run_id, ..TestRun::new() };
                     let said = Commit { guard: held(&claim), ..append(claim.room_id, vec![run.says("x")]) };
                     for commit in [said, run.ending(claim.room_id, held(&claim))] {

@@ -116,7 +116,10 @@ export const de: typeof en = {
   copyOutput: 'Ausgabe kopieren',
   onlyTheEndIsShown: 'Nur das Ende der Ausgabe wird gezeigt.',
   ports: 'Ports',
-  whatListens: 'Was in der Sandbox lauscht. Eine Vorschau öffnet sich in einem eigenen Tab, ohne Zugriff auf Greenroom.',
+  whatListens: 'Was in der Sandbox lauscht. Eine Vorschau zeigt es hier oder in einem eigenen Tab, ohne Zugriff auf Greenroom.',
   previewPort: (port: number) => `Vorschau von Port ${port}`,
   openPreviewOf: (port: number) => `Vorschau von Port ${port} öffnen`,
+  closePreviewOf: (port: number) => `Vorschau von Port ${port} schließen`,
+  reloadPreviewOf: (port: number) => `Vorschau von Port ${port} neu laden`,
+  previewOf: (port: number) => `Vorschau des Ports ${port}`,
 }

@@ -115,7 +115,10 @@ export const en = {
   copyOutput: 'Copy output',
   onlyTheEndIsShown: 'Only the end of the output is shown.',
   ports: 'Ports',
-  whatListens: 'What listens in the sandbox. A preview opens in a tab of its own, without access to Greenroom.',
+  whatListens: 'What listens in the sandbox. A preview shows it here or in a tab of its own, without access to Greenroom.',
   previewPort: (port: number) => `Preview port ${port}`,
   openPreviewOf: (port: number) => `Open the preview of port ${port}`,
+  closePreviewOf: (port: number) => `Close the preview of port ${port}`,
+  reloadPreviewOf: (port: number) => `Reload the preview of port ${port}`,
+  previewOf: (port: number) => `Preview of port ${port}`,
 }
