@@ -37,6 +37,8 @@ pub enum EngineError {
     RoomBusy,
     #[error("this workspace already has {limit} runs that wait or execute, the most it may have; wait, or cancel some")]
     QueueFull { limit: usize },
+    #[error("{limit} cells or more are planned in this room; wait, cancel the room, or post with when_busy=interrupt")]
+    PlanFull { limit: usize },
     #[error("this workspace has {limit} rooms, the most it may have; delete some")]
     TooManyRooms { limit: usize },
     #[error(

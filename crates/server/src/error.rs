@@ -184,7 +184,7 @@ impl From<engine::EngineError> for Problem {
             E::Unsupported(detail) => Self::new(Code::Unsupported, detail),
             E::Conflict(detail) => Self::new(Code::Conflict, detail),
             E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),
-            E::QueueFull { .. } => Self::new(Code::QueueFull, error.to_string()),
+            E::QueueFull { .. } | E::PlanFull { .. } => Self::new(Code::QueueFull, error.to_string()),
             E::TooManyRooms { .. } => Self::new(Code::TooManyRooms, error.to_string()),
             E::StorageFull { .. } | E::ProjectFull(_) => Self::new(Code::StorageFull, error.to_string()),
             E::TooManyTransfers { .. } | E::TooManyCommands(_) => Self::new(Code::TooManyRequests, error.to_string()),

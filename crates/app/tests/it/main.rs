@@ -13,6 +13,7 @@ mod keeper;
 mod mcp;
 mod old_data;
 mod outside_sources;
+mod room_context;
 mod run;
 mod sandboxed;
 mod simple;

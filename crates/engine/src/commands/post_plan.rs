@@ -2,6 +2,7 @@
 
 use super::RunRef;
 use crate::{
+    EngineError,
     tape::{self, CellDraft, PlannedAnswers, PlannedCell, RoomRules, TapeMachine},
     tape_commit::{QueuedCells, hold_of},
 };
@@ -36,7 +37,7 @@ pub(super) struct PostPlan {
 
 impl TapeQuestion<'_> {
     /// Plans with the stored tape. The agents of `steered` take the message into their answer in progress.
-    pub(super) fn plan(&self, stored: Option<&TapeRecord>, steered: &[RunRef]) -> Result<PostPlan, StoreError> {
+    pub(super) fn plan(&self, stored: Option<&TapeRecord>, steered: &[RunRef]) -> Result<PostPlan, EngineError> {
         let Self { message_id, rules, audience, .. } = self;
         let seed = tape::seed_of(rules.policy, *message_id);
         let mut cells = self.cells.clone();
@@ -48,12 +49,16 @@ impl TapeQuestion<'_> {
             return Ok(plan_at_once(*message_id, seed, cells));
         }
         let mut machine: TapeMachine = match stored {
-            Some(record) => serde_json::from_str(&record.state)?,
+            Some(record) => serde_json::from_str(&record.state).map_err(StoreError::from)?,
             None => TapeMachine::default(),
         };
+        let replaces = self.when_busy == WhenBusy::Interrupt;
+        if machine.is_full() && !replaces && !cells.is_empty() {
+            return Err(EngineError::PlanFull { limit: tape::MAX_CELLS });
+        }
         let is_first = stored.is_none() && !cells.is_empty();
         let answers = PlannedAnswers { message_id: *message_id, seed, audience: audience.clone(), cells };
-        let effects = machine.post(answers, self.when_busy == WhenBusy::Interrupt, *rules);
+        let effects = machine.post(answers, replaces, *rules);
         let planned = machine.cells_of(*message_id);
         let shown = shown(*message_id, seed, &planned);
         let queued = QueuedCells::from_effects(effects, &mut machine);
@@ -62,14 +67,15 @@ impl TapeQuestion<'_> {
             (is_done, stored) => {
                 let based_on = stored.map_or(0, |record| record.version);
                 let released = stored.and_then(|record| record.released_cell).map(SeqRef::Known);
-                let state = if is_done { None } else { Some(serde_json::to_string(&machine)?) };
+                let state =
+                    if is_done { None } else { Some(serde_json::to_string(&machine).map_err(StoreError::from)?) };
                 Some(RowChange::PutTape { based_on, state, hold: hold_of(&machine, released) })
             }
         };
         // A message that nobody answers leaves a room without a plan as it is. One that interrupts must not meet a plan
         // that it does not know: its runs would go on.
         let unplanned = RowChange::PutTape { based_on: 0, state: None, hold: TapeHold::Nothing };
-        let checks = stored.is_none() && rules.agents.len() > 1 && self.when_busy == WhenBusy::Interrupt;
+        let checks = stored.is_none() && rules.agents.len() > 1 && replaces;
         let tape = tape.filter(|_| is_first || stored.is_some()).or(checks.then_some(unplanned));
         Ok(PostPlan { shown, queued, tape })
     }

@@ -112,8 +112,8 @@ impl Engine {
     pub async fn tape(&self, actor: &Actor, room: RoomId) -> Result<TapeView, EngineError> {
         let owner = actor.require(Permission::Read)?;
         self.store().head(owner, room).await?;
-        let (stored, runs) = tokio::join!(self.store().tape(room), self.store().cell_runs(room));
-        Ok(view(&machine_of(stored?.as_ref())?, &runs?))
+        let (stored, runs) = self.store().tape_with_runs(room).await?;
+        Ok(view(&machine_of(stored.as_ref())?, &runs))
     }
 
     /// Carries out a command. Returns the tape after it.
@@ -125,13 +125,9 @@ impl Engine {
     ) -> Result<TapeView, EngineError> {
         let owner = actor.require(Permission::Post)?;
         loop {
-            let (found, stored, runs) = tokio::join!(
-                self.store().room_with_agents(owner, room),
-                self.store().tape(room),
-                self.store().cell_runs(room)
-            );
-            let (policy, agents) = found?;
-            let (stored, runs) = (stored?, runs?);
+            let (found, planned) =
+                tokio::join!(self.store().room_with_agents(owner, room), self.store().tape_with_runs(room));
+            let ((policy, agents), (stored, runs)) = (found?, planned?);
             let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
             let rules = RoomRules { policy: &policy, agents: &ids, now: Timestamp::now() };
             let mut machine = machine_of(stored.as_ref())?;
@@ -146,8 +142,8 @@ impl Engine {
                     if !stopped.is_empty() {
                         self.request_cancel(actor, &stopped).await?;
                     }
-                    // A resumed room may have queued runs that were held.
-                    self.store().queue_notify().notify_one();
+                    // The room may have queued runs that were held, and another server may be the one with a free slot.
+                    self.store().notify_queue();
                     return self.tape(actor, room).await;
                 }
             }

@@ -16,7 +16,7 @@ use crate::{
     mcp_servers::RunNotice,
     skills::{self, SkillPurpose},
     traces::{self, TracedRun},
-    turn::{PendingEvent, TurnMachine, TurnSettings},
+    turn::{BUDGET_USED_UP, PendingEvent, TurnMachine, TurnSettings},
     work::TakenSlot,
 };
 use domain::{
@@ -193,7 +193,7 @@ async fn queued_over_budget(
     let subjects = BudgetSubjects { user, agents: &agents, rooms: &rooms };
     let used_up =
         engine.store().check_budget(&claim.owner, subjects, &[Timestamp::now(), claimed.run.created_at]).await?;
-    Ok(used_up.map(|status| RunError::new("limit_budget", budget_message(&status))))
+    Ok(used_up.map(|status| RunError::new(BUDGET_USED_UP, budget_message(&status))))
 }
 
 /// The agent's workspace, with notices for the room.

@@ -175,7 +175,7 @@ impl RunJournal {
                 Err(StoreError::UnsettledSignals) if signals.redirect_unread(self, self.pending_signals().await?) => {}
                 Err(StoreError::TapeChanged) => {
                     let (tape, room) = tokio::join!(self.tape(), self.room());
-                    follow_up = FollowUp::decide(self.ended_turn(ending.status), &spoken, tape?, &room?)?;
+                    follow_up = FollowUp::decide(self.ended_turn(&ending), &spoken, tape?, &room?)?;
                 }
                 done => return done.map(|_| ()),
             }

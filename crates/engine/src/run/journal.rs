@@ -1,7 +1,10 @@
 //! Journal access for one run: every commit is guarded by the run's lease, and is retried with the same event ids while
 //! the store is unavailable, so that no event is lost or stored twice.
 
-use crate::{tape::EndedTurn, turn::PendingEvent};
+use crate::{
+    tape::EndedTurn,
+    turn::{BUDGET_USED_UP, PendingEvent},
+};
 use domain::{
     agent::Agent,
     budget::{BudgetStatus, BudgetSubjects},
@@ -10,14 +13,13 @@ use domain::{
     owner::Owner,
     position::Seq,
     room::RoomPolicy,
-    run::RunStatus,
     signal::Signal,
     time::Timestamp,
 };
 use std::time::Duration;
 use store::{
     Store, StoreError, TapeRecord,
-    journal::{Commit, Committed, Guard, RowChange},
+    journal::{Commit, Committed, Guard, RowChange, RunEnding},
     queue::Claim,
 };
 use tokio::time::{Instant, sleep};
@@ -80,9 +82,10 @@ impl RunJournal {
     }
 
     /// The end of the run, before it is known what the agent has said.
-    pub(super) fn ended_turn(&self, status: RunStatus) -> EndedTurn {
-        let (run, agent) = (self.claim.run_id, self.agent_id);
-        EndedTurn { run, agent, status, has_spoken: false, named: Vec::new(), ends_round: false }
+    pub(super) fn ended_turn(&self, ending: &RunEnding) -> EndedTurn {
+        let (run, agent, status) = (self.claim.run_id, self.agent_id, ending.status);
+        let out_of_budget = ending.error.as_ref().is_some_and(|error| error.code == BUDGET_USED_UP);
+        EndedTurn { run, agent, status, has_spoken: false, named: Vec::new(), ends_round: false, out_of_budget }
     }
 
     /// A budget that counts these subjects, now or at the time of the run, and is used up.

@@ -102,6 +102,8 @@ pub(crate) struct EndedTurn {
     pub named: Vec<AgentId>,
     /// Whether the agent asked to end the round.
     pub ends_round: bool,
+    /// Whether a budget has stopped it. What is planned goes on, because another agent may have a budget of its own.
+    pub out_of_budget: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -129,8 +131,8 @@ pub(crate) enum TapeRefusal {
     TooManyCells(usize),
 }
 
-/// More than any policy plans at once.
-const MAX_CELLS: usize = 1000;
+/// How many cells may be planned when a person adds to them. More than any policy plans at once.
+pub(crate) const MAX_CELLS: usize = 1000;
 
 impl TapeMachine {
     /// Plans the answers to a message: instead of everything planned, or behind it. Follow-up rounds end in any case,
@@ -180,6 +182,7 @@ impl TapeMachine {
     /// Records what the next rounds depend on.
     fn listen(&mut self, turn: &EndedTurn, rules: RoomRules<'_>) {
         let Some(progress) = &mut self.progress else { return };
+        progress.is_over |= turn.out_of_budget;
         if turn.ends_round {
             progress.is_over = true;
             let (message, round) = (progress.message_id, progress.round);
@@ -287,6 +290,11 @@ impl TapeMachine {
         all.filter(|cell| cell.message_id == message).cloned().collect()
     }
 
+    /// Returns whether the plan is too long for another message.
+    pub(crate) fn is_full(&self) -> bool {
+        self.planned.len() >= MAX_CELLS
+    }
+
     pub(crate) fn progress(&self) -> Option<&Progress> {
         self.progress.as_ref()
     }
@@ -349,7 +357,7 @@ impl TapeMachine {
         rules: RoomRules<'_>,
     ) -> Result<Vec<TapeEffect>, TapeRefusal> {
         let (at, most) = (at.unwrap_or(0), self.planned.len());
-        if most >= MAX_CELLS {
+        if self.is_full() {
             return Err(TapeRefusal::TooManyCells(MAX_CELLS));
         }
         if at > most {

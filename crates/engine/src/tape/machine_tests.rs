@@ -80,7 +80,8 @@ impl Conversation {
         let at = self.running.iter().position(|(_, running)| *running == agent(who));
         let (run, who) = self.running.remove(at.unwrap_or_else(|| panic!("{who} does not run")));
         let named = said.unwrap_or_default().chars().map(agent).collect();
-        let turn = EndedTurn { run, agent: who, status, has_spoken: said.is_some(), named, ends_round };
+        let turn =
+            EndedTurn { run, agent: who, status, has_spoken: said.is_some(), named, ends_round, out_of_budget: false };
         let rules = RoomRules { policy: &self.policy, agents: &self.agents, now: self.now };
         let effects = self.machine.run_ended(&turn, rules);
         self.carry_out(effects);
@@ -124,6 +125,7 @@ fn a_stop_ends_the_plan_and_other_runs_do_not_matter() {
             has_spoken: false,
             named: Vec::new(),
             ends_round: false,
+            out_of_budget: false,
         };
         let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::default() };
         assert_eq!(room.machine.run_ended(&other, rules), []);
@@ -189,6 +191,30 @@ fn rounds_and_messages_are_limited() {
         assert_eq!(room.queued.len(), expected, "{rounds} rounds, {messages} messages");
         assert!(room.is_done());
     }
+}
+
+#[test]
+fn a_budget_that_is_used_up_ends_the_rounds_but_not_the_plan() {
+    let mut room = Conversation::new(TurnOrder::Everyone, "a:2 b:1 c");
+    room.policy.follow_up = true;
+    room.post("", false);
+    let (run, out) = (room.running[0].0, agent('a'));
+    let turn = EndedTurn {
+        run,
+        agent: out,
+        status: RunStatus::Failed,
+        has_spoken: false,
+        named: Vec::new(),
+        ends_round: false,
+        out_of_budget: true,
+    };
+    room.running.clear();
+    let effects =
+        room.machine.run_ended(&turn, RoomRules { policy: &room.policy, agents: &room.agents, now: room.now });
+    room.carry_out(effects);
+    room.end('b', Some(""));
+    room.end('c', Some(""));
+    assert!(room.running.is_empty() && room.is_done(), "b and c have answered, and do not go on");
 }
 
 #[test]
@@ -346,6 +372,7 @@ fn stored_names_do_not_change() {
         has_spoken: true,
         named: Vec::new(),
         ends_round: false,
+        out_of_budget: false,
     };
     let effects = machine.run_ended(&turn, rules);
     let [TapeEffect::QueueCell(cell)] = &effects[..] else { panic!("{effects:?}") };

@@ -15,7 +15,7 @@ mod planner_tests;
 mod progress;
 mod shuffle;
 
-pub(crate) use machine::{EndedTurn, PlannedAnswers, PlannedCell, TapeEffect, TapeMachine, TapeRefusal};
+pub(crate) use machine::{EndedTurn, MAX_CELLS, PlannedAnswers, PlannedCell, TapeEffect, TapeMachine, TapeRefusal};
 pub(crate) use mentions::mentions_in;
 pub(crate) use planner::{CellDraft, RoomRules, first_round, names_restrict};
 

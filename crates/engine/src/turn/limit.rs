@@ -5,6 +5,9 @@ use domain::{
     run::RunError,
 };
 
+/// The code of a run that a budget has stopped, or has kept from starting.
+pub(crate) const BUDGET_USED_UP: &str = "limit_budget";
+
 pub(super) fn error(limit: Limit, limits: &Limits) -> RunError {
     match limit {
         Limit::Turns => {
@@ -31,7 +34,7 @@ pub(super) fn error(limit: Limit, limits: &Limits) -> RunError {
             format!("stopped after {} bytes of output, the limit for one run", limits.output_bytes),
         ),
         Limit::Budget => {
-            RunError::new("limit_budget", "stopped because a budget is used up; see the budgets of the workspace")
+            RunError::new(BUDGET_USED_UP, "stopped because a budget is used up; see the budgets of the workspace")
         }
     }
 }

@@ -12,4 +12,5 @@ mod output_size;
 mod tests;
 
 pub(crate) use coalesce::{PendingEvent, coalesce};
+pub(crate) use limit::BUDGET_USED_UP;
 pub(crate) use machine::{RunFinish, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason};

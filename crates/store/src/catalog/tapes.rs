@@ -4,8 +4,9 @@
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, Statement, TapeHold},
-    database::reading,
+    database::{reading, snapshot},
     error::{Result, signed, unsigned},
+    row::row,
 };
 use domain::{
     ids::{AgentId, RoomId, RunId},
@@ -23,19 +24,19 @@ pub struct TapeRecord {
     pub released_cell: Option<Seq>,
 }
 
-impl Store {
-    pub async fn tape(&self, room: RoomId) -> Result<Option<TapeRecord>> {
-        let row: Option<(i64, String, Option<i64>)> = reading!(self.database(), |pool| {
-            sqlx::query_as("SELECT version, state, released_cell FROM tapes WHERE room_id = $1")
-                .bind(room.0)
-                .fetch_optional(pool)
-                .await
-        })?;
-        row.map(|(version, state, released)| {
-            let released_cell = released.map(unsigned).transpose()?;
-            Ok(TapeRecord { version: unsigned(version)?, state, released_cell })
-        })
-        .transpose()
+row! {
+    struct TapeRow {
+        version: i64,
+        state: String,
+        released_cell: Option<i64>,
+    }
+}
+
+impl TryFrom<TapeRow> for TapeRecord {
+    type Error = StoreError;
+    fn try_from(row: TapeRow) -> Result<Self> {
+        let released_cell = row.released_cell.map(unsigned).transpose()?;
+        Ok(Self { version: unsigned(row.version)?, state: row.state, released_cell })
     }
 }
 
@@ -48,28 +49,44 @@ pub struct CellRun {
     pub status: RunStatus,
 }
 
+row! {
+    struct CellRunRow {
+        run_id: Uuid,
+        agent_id: Uuid,
+        cell: i64,
+        status: String,
+    }
+}
+
+impl TryFrom<CellRunRow> for CellRun {
+    type Error = StoreError;
+    fn try_from(row: CellRunRow) -> Result<Self> {
+        let status = row.status.parse().map_err(StoreError::unreadable)?;
+        let (run_id, agent_id) = (RunId(row.run_id), AgentId(row.agent_id));
+        Ok(Self { run_id, agent_id, cell: unsigned(row.cell)?, status })
+    }
+}
+
+const TAPE: &str = "SELECT version, state, released_cell FROM tapes WHERE room_id = $1";
+
 impl Store {
-    /// Returns the unfinished runs of a room by cell, lowest first.
-    pub async fn cell_runs(&self, room: RoomId) -> Result<Vec<CellRun>> {
-        let rows: Vec<(Uuid, Uuid, i64, String)> = reading!(self.database(), |pool| {
-            sqlx::query_as(
-                "SELECT q.run_id, u.agent_id, q.cell, u.status FROM queue q JOIN runs u ON u.id = q.run_id \
-                 WHERE q.room_id = $1 ORDER BY q.cell, q.queued_seq",
-            )
-            .bind(room.0)
-            .fetch_all(pool)
-            .await
-        })?;
-        let cell_run = |(run, agent, cell, status): (Uuid, Uuid, i64, String)| {
-            let (run_id, agent_id) = (RunId(run), AgentId(agent));
-            Ok(CellRun {
-                run_id,
-                agent_id,
-                cell: unsigned(cell)?,
-                status: status.parse().map_err(StoreError::unreadable)?,
-            })
-        };
-        rows.into_iter().map(cell_run).collect()
+    pub async fn tape(&self, room: RoomId) -> Result<Option<TapeRecord>> {
+        let row: Option<TapeRow> =
+            reading!(self.database(), |pool| sqlx::query_as(TAPE).bind(room.0).fetch_optional(pool).await)?;
+        row.map(TapeRecord::try_from).transpose()
+    }
+
+    /// Returns the plan with the unfinished runs of the room by cell, lowest first. Of one moment: the end of a run removes
+    /// the run and takes the next cell from the plan at the same time.
+    pub async fn tape_with_runs(&self, room: RoomId) -> Result<(Option<TapeRecord>, Vec<CellRun>)> {
+        const RUNS: &str = "SELECT q.run_id, u.agent_id, q.cell, u.status FROM queue q JOIN runs u ON u.id = q.run_id \
+             WHERE q.room_id = $1 ORDER BY q.cell, q.queued_seq";
+        let (tape, runs): (Option<TapeRow>, Vec<CellRunRow>) = snapshot!(self.database(), |transaction| {
+            let tape = sqlx::query_as(TAPE).bind(room.0).fetch_optional(&mut *transaction).await?;
+            (tape, sqlx::query_as(RUNS).bind(room.0).fetch_all(&mut *transaction).await?)
+        });
+        let runs = runs.into_iter().map(CellRun::try_from).collect::<Result<_>>()?;
+        Ok((tape.map(TapeRecord::try_from).transpose()?, runs))
     }
 }
 

@@ -89,8 +89,8 @@ impl Store {
         self.notify_hub().queue()
     }
 
-    /// Reports that the queue may have work, on every server.
-    pub(crate) fn notify_queue(&self) {
+    /// Reports that the queue may have work, on every server. The journal does so for its own commits.
+    pub fn notify_queue(&self) {
         self.notify_hub().publish(Topic::Queue);
     }
 

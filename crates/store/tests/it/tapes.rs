@@ -2,7 +2,7 @@
 //! a decision on it.
 
 use crate::scene::{TestRun, append, claim, held, room, says};
-use domain::{ids::RoomId, position::Seq};
+use domain::{ids::RoomId, position::Seq, run::RunStatus};
 use store::{
     Store, StoreError,
     journal::{Commit, RowChange, TapeHold},
@@ -12,7 +12,8 @@ use testkit::database::TestDatabase;
 contract! {
     one thread:
         a_plan_changes_only_from_its_current_version,
-        a_run_cannot_end_without_a_decision_on_the_plan;
+        a_run_cannot_end_without_a_decision_on_the_plan,
+        the_plan_is_read_with_the_runs_of_its_room;
 }
 
 fn putting(room: RoomId, based_on: Seq, state: Option<&str>) -> Commit {
@@ -55,4 +56,20 @@ async fn a_run_cannot_end_without_a_decision_on_the_plan(database: TestDatabase)
         .insert(0, RowChange::PutTape { based_on: version(&store, room).await, state: None, hold: TapeHold::Nothing });
     store.commit(ending).await.unwrap();
     assert_eq!(store.tape(room).await.unwrap(), None);
+}
+
+async fn the_plan_is_read_with_the_runs_of_its_room(database: TestDatabase) {
+    let store = database.open().await;
+    let (here, other) = (room(&store).await, room(&store).await);
+    assert_eq!(store.tape_with_runs(here).await.unwrap(), (None, Vec::new()));
+    let (first, second) = (TestRun::queued(&store, here).await, TestRun::queued(&store, here).await);
+    TestRun::queued(&store, other).await;
+    store.commit(putting(here, 0, Some("planned"))).await.unwrap();
+    let (tape, runs) = store.tape_with_runs(here).await.unwrap();
+    assert_eq!(
+        (tape.as_ref().map(|tape| tape.state.as_str()), &tape),
+        (Some("planned"), &store.tape(here).await.unwrap())
+    );
+    assert_eq!(runs.iter().map(|run| run.run_id).collect::<Vec<_>>(), [first.id, second.id]);
+    assert!(runs[0].cell < runs[1].cell && runs.iter().all(|run| run.status == RunStatus::Queued), "{runs:?}");
 }

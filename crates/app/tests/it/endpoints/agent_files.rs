@@ -1,17 +1,18 @@
 //! Agents as files: export, import, and what a running room makes of a change.
 
 use super::{
-    command_line::run_as,
-    requests::{agent, get, post, post_and_wait, room_of},
+    command_line::{client_of, run_as},
+    requests::{agent, get, post, post_and_wait, room_of, within},
 };
 use domain::ids::AgentId;
 use serde_json::{Value, json};
-use std::fs;
+use std::{fs, time::Duration};
 use testkit::client::TestClient;
 
 on_both_databases! {
     server: agents_are_exported_and_imported, a_room_picks_up_a_change_at_the_next_turn,
-            a_folder_with_a_mistake_does_not_hold_up_the_others, the_command_line_exports_and_imports_a_folder;
+            a_folder_with_a_mistake_does_not_hold_up_the_others, the_command_line_exports_and_imports_a_folder,
+            a_watched_folder_is_imported_whenever_it_changes;
 }
 
 async fn import(api: &TestClient, files: Value) -> Value {
@@ -88,4 +89,37 @@ async fn the_command_line_exports_and_imports_a_folder(api: &TestClient) {
     let refused = agents("import").await;
     assert_eq!(refused.code, Some(1), "{}", refused.stdout);
     assert!(refused.stdout.contains("ann refused"), "{}", refused.stdout);
+}
+
+/// While agents are at work: a room uses the new prompt from the next turn on.
+async fn a_watched_folder_is_imported_whenever_it_changes(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("agents/ann");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("agent.toml"), "name = \"Ann\"\nprovider = \"scripted\"\n").unwrap();
+    fs::write(folder.join("prompt.md"), "Be brief.").unwrap();
+    let mut watching = client_of(api, dir.path(), &["agents", "watch", "agents"]).spawn().unwrap();
+    let prompt_is = async |prompt: &str| {
+        within(prompt, async {
+            loop {
+                let agents = api.agents().await.unwrap();
+                let ann = agents.into_iter().find(|agent| agent.spec.name.as_str() == "Ann");
+                if let Some(ann) = ann.filter(|ann| ann.spec.system_prompt.as_deref() == Some(prompt)) {
+                    return ann.id;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await
+    };
+    let ann = prompt_is("Be brief.").await;
+    let room = room_of(api, &[ann]).await;
+    post_and_wait(api, room, "!count 1").await;
+    fs::write(folder.join("prompt.md"), "Be long.").unwrap();
+    assert_eq!(prompt_is("Be long.").await, ann, "the same agent");
+    let run = post_and_wait(api, room, "!count 1").await;
+    let context = get(api, &format!("/api/runs/{}/context", run.id)).await.expect_status(200);
+    assert_eq!(context["system_prompt"], "Be long.");
+    assert_eq!(watching.try_wait().unwrap(), None, "it goes on watching");
+    watching.kill().await.unwrap();
 }

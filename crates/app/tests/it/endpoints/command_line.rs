@@ -23,7 +23,7 @@ on_both_databases! {
 }
 
 /// A command that talks to this server, with the client's credential.
-fn client_of(api: &TestClient, dir: &Path, arguments: &[&str]) -> Command {
+pub(super) fn client_of(api: &TestClient, dir: &Path, arguments: &[&str]) -> Command {
     let mut command = greenroom(dir, arguments);
     command.env("GREENROOM_SERVER", api.base_url()).env("GREENROOM_TOKEN", api.token().unwrap());
     command

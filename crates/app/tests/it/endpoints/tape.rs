@@ -16,10 +16,10 @@ on_both_databases! {
             a_paused_room_starts_nothing, a_planned_cell_can_be_skipped_moved_and_inserted, agents_react_to_each_other_up_to_the_caps,
             a_policy_changes_while_the_room_lives, a_message_can_be_posted_without_a_run_and_a_run_started_without_a_message,
             a_room_with_one_agent_has_no_plan, cancelling_a_room_ends_its_plan, agents_take_turns_and_a_judge_speaks_last,
-            the_context_of_a_run_can_be_read_back, agents_skip_whisper_and_end_the_round;
+            the_context_of_a_run_can_be_read_back, agents_skip_whisper_and_end_the_round, a_plan_does_not_grow_without_limit;
 }
 
-async fn agents(api: &TestClient, count: usize) -> Vec<AgentId> {
+pub async fn agents(api: &TestClient, count: usize) -> Vec<AgentId> {
     let mut agents = Vec::with_capacity(count);
     for number in 0..count {
         agents.push(agent(api, &format!("agent {number}"), json!({})).await);
@@ -28,20 +28,20 @@ async fn agents(api: &TestClient, count: usize) -> Vec<AgentId> {
 }
 
 /// A room with the defaults of today, and these changes.
-async fn new_room(api: &TestClient, agents: &[AgentId], policy: Value) -> RoomId {
+pub async fn new_room(api: &TestClient, agents: &[AgentId], policy: Value) -> RoomId {
     api.create_room_with("A room", agents, policy).await.unwrap().id
 }
 
-async fn tape(api: &TestClient, room: RoomId) -> Value {
+pub async fn tape(api: &TestClient, room: RoomId) -> Value {
     get(api, &format!("/api/rooms/{room}/tape")).await.expect_status(200)
 }
 
-async fn command(api: &TestClient, room: RoomId, command: &str, body: Value) -> Value {
+pub async fn command(api: &TestClient, room: RoomId, command: &str, body: Value) -> Value {
     post(api, &format!("/api/rooms/{room}/tape/{command}"), &body).await.expect_status(200)
 }
 
 /// Waits until nothing runs and nothing is planned, and returns the journal.
-async fn finished(api: &TestClient, room: RoomId) -> Vec<SeenEvent> {
+pub async fn finished(api: &TestClient, room: RoomId) -> Vec<SeenEvent> {
     within("the end of the plan", async {
         loop {
             let now = tape(api, room).await;
@@ -56,7 +56,7 @@ async fn finished(api: &TestClient, room: RoomId) -> Vec<SeenEvent> {
 }
 
 /// The agents in the order in which their runs started.
-fn speakers(journal: &[SeenEvent]) -> Vec<AgentId> {
+pub fn speakers(journal: &[SeenEvent]) -> Vec<AgentId> {
     journal.iter().filter(|event| event.kind == EventType::RunStarted).map(|event| event.agent_id.unwrap()).collect()
 }
 
@@ -72,7 +72,7 @@ fn assert_one_after_another(journal: &[SeenEvent]) {
     }
 }
 
-fn members(settings: impl IntoIterator<Item = (AgentId, Value)>) -> Value {
+pub fn members(settings: impl IntoIterator<Item = (AgentId, Value)>) -> Value {
     Value::Object(settings.into_iter().map(|(agent, settings)| (agent.to_string(), settings)).collect())
 }
 
@@ -372,4 +372,22 @@ async fn agents_skip_whisper_and_end_the_round(api: &TestClient) {
     let posted = post_body(api, alone, json!({"text": "!call skip"})).await.expect_status(202);
     let run = wait_for_end(api, runs_of(&posted)[0]).await;
     assert!(!super::requests::message_of(api, &run).await.text.is_empty(), "it says that there is no such tool");
+}
+
+async fn a_plan_does_not_grow_without_limit(api: &TestClient) {
+    let all = agents(api, 3).await;
+    let policy = json!({"kind": "debate", "debate_rounds": 100, "max_messages": 1000, "when_busy": "enqueue"});
+    let room = new_room(api, &all, policy).await;
+    command(api, room, "pause", json!({})).await;
+    for _ in 0..5 {
+        post_body(api, room, json!({"text": "!count 1"})).await.expect_status(202);
+    }
+    assert_eq!(tape(api, room).await["cells"].as_array().unwrap().len(), 5 * 201);
+    let refused = post_body(api, room, json!({"text": "!count 1"})).await.expect_problem(429, "queue_full");
+    assert!(refused["detail"].as_str().unwrap().contains("cancel the room"), "{refused}");
+    post_body(api, room, json!({"text": "a note", "run": false})).await.expect_status(202);
+    post_body(api, room, json!({"text": "!count 1", "when_busy": "interrupt"})).await.expect_status(202);
+    assert_eq!(tape(api, room).await["cells"].as_array().unwrap().len(), 201, "a message that interrupts replaces it");
+    response_to(api.request(Method::POST, &format!("/api/rooms/{room}/cancel"))).await.expect_status(200);
+    command(api, room, "resume", json!({})).await;
 }
