@@ -9,6 +9,7 @@ pub mod agent_files;
 pub mod approval;
 pub mod audit;
 pub mod budget;
+pub mod calling_agent;
 pub mod event;
 pub mod fold;
 pub mod hex;

@@ -3,13 +3,14 @@
 
 use crate::{
     Engine, EngineError, Folders,
-    mcp_servers::{self, ResolvedServers, RunNotice, skill_tier},
+    mcp_servers::{self, ResolvedServers, RunNotice, introduce_caller, skill_tier},
     provider_access::apply_defaults,
     run::RoomView,
     skills::{AgentWithSkills, SkillPurpose, SkillServers},
 };
 use domain::{
     agent::{Agent, AgentSpec},
+    calling_agent::CallingAgent,
     ids::{AgentId, RoomId},
     mcp::McpTierServers,
     owner::Owner,
@@ -111,7 +112,9 @@ impl Engine {
         if let Some(provider) = provider {
             apply_defaults(&mut place.agent.spec, &*provider, &provider_settings);
         }
-        Ok((AgentWorkspace { mcp_servers: resolved.usable(), provider_settings, ..place }, notices))
+        let mut mcp_servers = resolved.usable();
+        introduce_caller(&mut mcp_servers, CallingAgent { room_id, agent_id: id });
+        Ok((AgentWorkspace { mcp_servers, provider_settings, ..place }, notices))
     }
 
     /// The sandboxes that the program of this agent runs in. `None`: it has no program, or the operator lets it run outside.

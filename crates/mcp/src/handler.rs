@@ -15,7 +15,7 @@ use crate::{
     },
     watch,
 };
-use domain::{actor::Actor, agent::Agent};
+use domain::{actor::Actor, agent::Agent, calling_agent::CallingAgent};
 use engine::Engine;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -163,6 +163,12 @@ pub struct McpRequestContext<'a> {
 }
 
 impl McpRequestContext<'_> {
+    /// The agent in whose turn the client runs, if the client says so.
+    pub fn calling_agent(&self) -> Option<CallingAgent> {
+        let parts = self.context.extensions.get::<http::request::Parts>()?;
+        parts.headers.get(CallingAgent::HEADER)?.to_str().ok()?.parse().ok()
+    }
+
     /// Lists the owner's agents.
     pub async fn agents(&self) -> Result<Arc<[Agent]>, tools::McpToolError> {
         self.shared.agents.agents(self.shared.engine.queries(), &self.actor.workspace).await

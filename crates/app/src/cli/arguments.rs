@@ -9,6 +9,7 @@ use crate::{
     tls::CertificateFingerprint,
 };
 use clap::{Args, Parser, Subcommand};
+use domain::calling_agent::CallingAgent;
 use std::path::PathBuf;
 
 /// A self-hosted server that runs AI agents in rooms.
@@ -164,4 +165,7 @@ pub struct ServerArgs {
     /// Trust the certificate with this SHA-256 fingerprint, and no other. The server prints it at its start.
     #[arg(long, value_name = "SHA256", env = "GREENROOM_FINGERPRINT", hide_env_values = true)]
     pub fingerprint: Option<CertificateFingerprint>,
+    /// The agent in whose turn this program runs. Set by the server that started it.
+    #[arg(long, env = CallingAgent::VARIABLE, hide = true)]
+    pub calling_agent: Option<CallingAgent>,
 }

@@ -4,17 +4,17 @@
 use super::{
     disconnect::OnDisconnect,
     execute::title,
-    post::{ChildPost, NewPost, PostTarget, check_post},
+    parent_run::refuse_child,
+    post::{NewPost, PostTarget, check_post},
     rooms::{NewRoom, new_room_prelude},
 };
-use crate::{Engine, EngineError, follow::EventUpdate, run::RunsAbove, tape::RoomRules};
+use crate::{Engine, EngineError, follow::EventUpdate, tape::RoomRules};
 use domain::{
     actor::{Actor, Credential},
     agent::Agent,
     event::EventBody,
     fold::Answer,
     ids::{RoomId, RunId},
-    message::Author,
     owner::Owner,
     position::Position,
     room::RoomPolicy,
@@ -78,36 +78,25 @@ impl Engine {
             return Err(EngineError::Conflict("only the agent of a run can start runs below it".to_owned()));
         }
         let owner = &actor.workspace;
-        let store = self.store();
-        let parent = store.run(owner, parent).await?;
-        let above = RunsAbove::of_child(self, owner, &parent).await?;
-        let place = parent.place_of_child(above.user()).map_err(|limit| EngineError::Conflict(limit.to_string()))?;
+        let parent = self.parent_run(owner, &self.store().run(owner, parent).await?).await?;
         let agent = self.agent_for_task(owner, &task).await?;
-        let (room, asker) = tokio::join!(store.room(owner, parent.room_id), store.agent(owner, parent.agent_id));
-        let (parent_room, asker) = (room?, asker?);
         let has_budgets = self.check_queue_limit(owner).await?;
         self.check_room_limit(owner).await?;
         let post = NewPost { mentions: vec![agent.id], ..NewPost::new(task.text) };
         check_post(&post)?;
         let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
-        let project_id = parent_room.project_id;
+        let project_id = parent.project_id();
         let new = NewRoom { name, agents: vec![agent.id], project_id, policy: RoomPolicy::for_new_room() };
-        let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), Some(parent.id));
+        let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), Some(parent.id()));
         if project_id.is_none() {
             // The prefetch asks before the room is stored.
             self.rooms_without_project().add(owner, room.id);
         }
-        let author = Author::Agent { id: asker.id, name: asker.spec.name };
         let agents = std::slice::from_ref(&agent);
         let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::now() };
-        let child = Some(ChildPost { place, author: &author, above: &above });
+        let child = Some(parent.child_post());
         let target = PostTarget { room: room.id, rules, agents, only_mentioned: true, has_budgets, child };
-        let posted = self.post_to(actor, target, post, prelude, None).await.map_err(|error| match error {
-            EngineError::RunEnded => {
-                EngineError::Conflict("this run has to stop, so it cannot start another one".into())
-            }
-            error => error,
-        })?;
+        let posted = self.post_to(actor, target, post, prelude, None).await.map_err(refuse_child)?;
         let run = posted.runs.first().ok_or_else(|| EngineError::Conflict("no run was started".to_owned()))?;
         Ok(ChildRun { run_id: run.id, room_id: room.id, agent_id: agent.id, agent_name: agent.spec.name })
     }

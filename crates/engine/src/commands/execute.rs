@@ -1,6 +1,7 @@
 //! Sends one message to one agent, in a new room or in an existing conversation.
 
 use super::{
+    parent_run::{ParentRun, refuse_child},
     post::{CommitPrelude, NewPost, PostResult, PostTarget, check_post},
     rooms::{NewRoom, audit, check_agent_count, new_room_prelude, push_join},
 };
@@ -8,6 +9,7 @@ use crate::{Engine, EngineError, tape::RoomRules};
 use domain::{
     actor::Actor,
     audit::AuditAction,
+    calling_agent::CallingAgent,
     ids::{AgentId, RoomId},
     name::{MAX_CHARS, Name},
     permission::Permission,
@@ -21,6 +23,8 @@ pub struct ExecuteRequest {
     pub message: String,
     pub conversation: Option<RoomId>,
     pub when_busy: Option<WhenBusy>,
+    /// The agent in whose turn the request was sent, if it was: the run becomes a child of its run.
+    pub caller: Option<CallingAgent>,
 }
 
 impl Engine {
@@ -37,11 +41,20 @@ impl Engine {
         }
         let (agent, has_budgets) = tokio::join!(self.store().agent(owner, agent), self.check_queue_limit(owner));
         let agent = agent?;
+        let parent = match execute.caller {
+            Some(caller) => self.calling_run(owner, caller).await?,
+            None => None,
+        };
         let (when_busy, mentions) = (execute.when_busy, vec![agent.id]);
-        let post = NewPost { when_busy, mentions, ..NewPost::new(execute.message) };
+        let mut post = NewPost { when_busy, mentions, ..NewPost::new(execute.message) };
         let (room, prelude) = match execute.conversation {
             Some(room) => {
+                parent.iter().try_for_each(|parent| parent.check_room(room))?;
                 let mut room = self.store().room(owner, room).await?;
+                if parent.is_some() && when_busy.unwrap_or(room.policy.when_busy) == WhenBusy::Steer {
+                    // A child is a run of its own.
+                    post.when_busy = Some(WhenBusy::Enqueue);
+                }
                 let mut prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
                 if !room.agents.contains(&agent.id) {
                     check_agent_count(room.agents.len() + 1)?;
@@ -54,19 +67,24 @@ impl Engine {
             None => {
                 self.check_room_limit(owner).await?;
                 let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
-                let new =
-                    NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::for_new_room() };
-                let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), None);
-                // The prefetch asks before the room is stored.
-                self.rooms_without_project().add(owner, room.id);
+                let project_id = parent.as_ref().and_then(ParentRun::project_id);
+                let new = NewRoom { name, agents: vec![agent.id], project_id, policy: RoomPolicy::for_new_room() };
+                let above = parent.as_ref().map(ParentRun::id);
+                let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), above);
+                if project_id.is_none() {
+                    // The prefetch asks before the room is stored.
+                    self.rooms_without_project().add(owner, room.id);
+                }
                 (room, prelude)
             }
         };
         check_post(&post)?;
         let (agents, has_budgets) = (std::slice::from_ref(&agent), has_budgets?);
         let rules = RoomRules { policy: &room.policy, agents: &room.agents, now: Timestamp::now() };
-        let target = PostTarget { room: room.id, rules, agents, only_mentioned: true, has_budgets, child: None };
-        self.post_to(actor, target, post, prelude, attempt).await
+        let child = parent.as_ref().map(ParentRun::child_post);
+        let target = PostTarget { room: room.id, rules, agents, only_mentioned: true, has_budgets, child };
+        let posted = self.post_to(actor, target, post, prelude, attempt).await;
+        if parent.is_some() { posted.map_err(refuse_child) } else { posted }
     }
 }
 

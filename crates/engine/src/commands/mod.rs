@@ -21,6 +21,7 @@ mod mcp_trust;
 mod mcp_variables;
 mod mcp_views;
 mod memories;
+mod parent_run;
 mod post;
 mod post_plan;
 mod project_commands;

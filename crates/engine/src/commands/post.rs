@@ -322,6 +322,10 @@ impl<'a> PostDraft<'a> {
             false => PostPlan::default(),
         };
         let runs: Vec<RunRef> = queued.runs().collect();
+        // What is planned now and queued later has no place in a tree.
+        if target.child.is_some() && runs.is_empty() {
+            return Err(EngineError::RoomBusy);
+        }
         let CommitPrelude { mut events, mut changes } = prelude.clone();
         if let Some(attempt) = attempt {
             // First, so that a used key stops the commit before any other change.

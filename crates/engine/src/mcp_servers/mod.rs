@@ -9,12 +9,14 @@
 //! Start at `resolve`. A problem with one server is reported for that server and does not stop the agent. Must not
 //! start servers: `workbench::mcp` does.
 
+mod calling_agent;
 mod catalog;
 mod mask;
 mod mcp_file;
 mod resolve;
 mod variables;
 
+pub(crate) use calling_agent::introduce_caller;
 pub(crate) use catalog::CatalogServer;
 pub use catalog::McpServerSource;
 pub(crate) use domain::mcp::McpSecrets;

@@ -108,7 +108,7 @@ async fn providers_warm_up_agents_that_join_a_room(database: TestDatabase) {
         prepared.iter().map(|place| (place.room_id, place.agent.id, place.folder.is_dir())).collect()
     };
     assert_eq!(prepared(), [(room, ann.id, true), (room, bob.id, true)], "each agent once");
-    let execute = ExecuteRequest { message: "hello".into(), conversation: None, when_busy: None };
+    let execute = ExecuteRequest { message: "hello".into(), conversation: None, when_busy: None, caller: None };
     harness.engine.execute(&me(), ann.id, execute, None).await.unwrap();
     assert_eq!(prepared().len(), 2, "an agent that runs at once needs no warm-up");
     harness.turn().await.complete();

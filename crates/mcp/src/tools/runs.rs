@@ -52,7 +52,7 @@ pub async fn run_agent(ctx: &McpRequestContext<'_>, args: RunAgentArguments) -> 
     let conversation: Option<RoomId> = args.room.as_deref().map(|room| parse_id("room", room)).transpose()?;
     let agents = ctx.agents().await?;
     let agent = find_agent(&agents, &args.agent)?.id;
-    let execute = ExecuteRequest { message: args.message, conversation, when_busy: None };
+    let execute = ExecuteRequest { message: args.message, conversation, when_busy: None, caller: ctx.calling_agent() };
     let posted = engine.execute(actor, agent, execute, None).await;
     let posted = posted.map_err(match conversation {
         Some(room) => {

@@ -169,7 +169,10 @@ async fn execute(
     let ExecuteParams { message, conversation_id: conversation, when_busy, .. } = task;
     // Before the run, so that none is started for a stream that is refused.
     let permit = app.shares.open_stream(actor)?;
-    let posted = app.engine.execute(actor, agent, ExecuteRequest { message, conversation, when_busy }, attempt).await?;
+    let posted = app
+        .engine
+        .execute(actor, agent, ExecuteRequest { message, conversation, when_busy, caller: None }, attempt)
+        .await?;
     let Some(run) = posted.runs.first() else {
         return Err(Problem::internal("execute created no run"));
     };

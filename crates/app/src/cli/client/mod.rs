@@ -300,7 +300,14 @@ mod tests {
     use crate::cli::ServerArgs;
 
     fn connection(server: &str) -> ServerArgs {
-        ServerArgs { server: server.into(), token: None, data_dir: None, ca: None, fingerprint: None }
+        ServerArgs {
+            server: server.into(),
+            token: None,
+            data_dir: None,
+            ca: None,
+            fingerprint: None,
+            calling_agent: None,
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::message::ServerMessage;
 use crate::cli::client::{ApiClient, ClientError, REQUEST_DEADLINE};
 use bytes::Bytes;
+use domain::calling_agent::CallingAgent;
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -27,6 +28,8 @@ const OWN_ID: &str = "greenroom-mcp";
 #[derive(Clone)]
 pub struct McpEndpoint {
     client: ApiClient,
+    /// The agent in whose turn this program runs.
+    caller: Option<CallingAgent>,
 }
 
 pub struct EndpointResponse {
@@ -41,8 +44,8 @@ pub enum EndpointBody {
 }
 
 impl McpEndpoint {
-    pub fn new(client: ApiClient) -> Self {
-        Self { client }
+    pub fn new(client: ApiClient, caller: Option<CallingAgent>) -> Self {
+        Self { client, caller }
     }
 
     pub fn server(&self) -> &str {
@@ -55,7 +58,10 @@ impl McpEndpoint {
         headers: HeaderMap,
         deadline: Duration,
     ) -> Result<EndpointResponse, ClientError> {
-        let request = self.client.request(Method::POST, PATH, &[]).header(CONTENT_TYPE, "application/json");
+        let mut request = self.client.request(Method::POST, PATH, &[]).header(CONTENT_TYPE, "application/json");
+        if let Some(caller) = self.caller {
+            request = request.header(CallingAgent::HEADER, caller.to_string());
+        }
         self.send(request.header(ACCEPT, JSON_OR_STREAM).headers(headers).body(body), deadline).await
     }
 

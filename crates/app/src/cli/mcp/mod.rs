@@ -42,7 +42,7 @@ const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
 const NOTE: usize = 1000;
 
 pub async fn run(connection: &ServerArgs) -> anyhow::Result<Exit> {
-    let endpoint = McpEndpoint::new(ApiClient::new(connection)?);
+    let endpoint = McpEndpoint::new(ApiClient::new(connection)?, connection.calling_agent);
     let (out, lines) = mpsc::channel(QUEUE);
     let mut ends = StopEvents {
         interrupted: signal(SignalKind::interrupt())?,

@@ -64,6 +64,7 @@ mod initiate;
 mod large_events;
 mod limits;
 mod mcp_agent_tokens;
+mod mcp_calling_agent;
 mod mcp_hostile;
 mod mcp_live;
 mod mcp_requests;
