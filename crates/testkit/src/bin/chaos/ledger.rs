@@ -6,6 +6,7 @@ use domain::{
     ids::{ApprovalId, MessageId, RoomId, RunId},
     position::Seq,
     run::RunStatus,
+    tape::TapeChange,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +27,32 @@ impl ReaderTransport {
 
     fn index(self) -> usize {
         self as usize
+    }
+}
+
+/// How the agents of a room answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChaosRoomKind {
+    OneAgent,
+    /// Several agents, all at once.
+    Together,
+    /// Several agents, one after another, by the room's tape.
+    InTurn,
+}
+
+impl ChaosRoomKind {
+    /// Each kind gets a third of the rooms.
+    pub fn of_room(number: u64) -> Self {
+        match number % 3 {
+            1 => Self::OneAgent,
+            2 => Self::Together,
+            _ => Self::InTurn,
+        }
+    }
+
+    /// Whether the agents of two messages, or of one, never answer at the same time.
+    pub fn is_sequential(self) -> bool {
+        self != Self::Together
     }
 }
 
@@ -61,6 +88,8 @@ pub struct LedgerEntries {
     pub allowed: Vec<ApprovalId>,
     /// Runs that a cancel request reported as ended, with their status.
     pub ended_by_cancel: Vec<(RunId, RunStatus)>,
+    /// Commands to the tape that were accepted with 200.
+    pub tape_changes: Vec<TapeChange>,
     pub readers: [ReaderRecord; 3],
     /// Requests that the server refused for now, because it could not store anything.
     pub refused: usize,
@@ -83,6 +112,7 @@ impl LedgerEntries {
 #[derive(Debug)]
 pub struct RoomLedger {
     pub room: RoomId,
+    pub kind: ChaosRoomKind,
     entries: Mutex<LedgerEntries>,
     progress: watch::Sender<RoomProgress>,
 }
@@ -97,8 +127,8 @@ pub struct RoomProgress {
 }
 
 impl RoomLedger {
-    pub fn new(room: RoomId) -> Self {
-        Self { room, entries: Mutex::default(), progress: watch::Sender::new(RoomProgress::default()) }
+    pub fn new(room: RoomId, kind: ChaosRoomKind) -> Self {
+        Self { room, kind, entries: Mutex::default(), progress: watch::Sender::new(RoomProgress::default()) }
     }
 
     pub fn entries(&self) -> MutexGuard<'_, LedgerEntries> {

@@ -3,7 +3,7 @@
 use crate::{
     ChaosArguments, answerers,
     checks::{self, BrokenPromise, ChaosTally, EVENTS_A_ROOM, StoredTables},
-    ledger::{RoomLedger, RoomProgress},
+    ledger::{ChaosRoomKind, RoomLedger, RoomProgress},
     orphans,
     power_cut::PowerCut,
     random::Random,
@@ -14,10 +14,13 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use domain::{
+    agent::Agent,
     ids::RoomId,
     position::{Position, Seq},
     run::RunStatus,
 };
+use reqwest::Method;
+use serde_json::{Value, json};
 use std::{
     net::TcpListener,
     os::unix::process::ExitStatusExt as _,
@@ -159,10 +162,22 @@ impl ChaosSession {
     }
 
     async fn create_rooms(&mut self, rooms: u64) -> anyhow::Result<()> {
-        let agent = self.api.scripted_agent().await?;
+        let mut agents = vec![self.api.scripted_agent().await?];
+        for name in ["second", "third"] {
+            let spec = json!({"name": name, "provider": "scripted"});
+            let created: Agent = self.api.send(self.api.request(Method::POST, "/api/agents").json(&spec)).await?;
+            agents.push(created.id);
+        }
         for number in 1..=rooms {
-            let room = self.api.create_room(&format!("chaos {number}"), &[agent]).await?;
-            let ledger = Arc::new(RoomLedger::new(room.id));
+            let (name, kind) = (format!("chaos {number}"), ChaosRoomKind::of_room(number));
+            let room = match kind {
+                ChaosRoomKind::OneAgent => self.api.create_room(&name, &agents[..1]).await?,
+                ChaosRoomKind::Together => {
+                    self.api.create_room_with(&name, &agents, json!({"kind": "concurrent"})).await?
+                }
+                ChaosRoomKind::InTurn => self.api.create_room_with(&name, &agents, json!({"kind": "everyone"})).await?,
+            };
+            let ledger = Arc::new(RoomLedger::new(room.id, kind));
             readers::start(&mut self.readers, &self.api, &ledger, &self.trigger, &self.stop);
             answerers::start(&mut self.readers, &self.api, &ledger, &self.stop);
             let writer = ChaosWriter {
@@ -271,6 +286,10 @@ impl ChaosSession {
             self.tally.unfinished.push("a writer is still waiting for a response".into());
         }
         for ledger in &self.ledgers {
+            // Between two cells no run may be open, and the next one begins.
+            if !matches!(timeout_at(deadline, self.tape_is_idle(ledger.room)).await, Ok(Ok(()))) {
+                self.tally.unfinished.push(format!("{}: something is still planned", ledger.room));
+            }
             if timeout_at(deadline, ledger.progress().wait_for(|now| now.open_runs == 0)).await.is_err() {
                 self.tally.unfinished.push(format!("{}: readers saw runs without an end", ledger.room));
             }
@@ -286,6 +305,16 @@ impl ChaosSession {
         }
         // A reader that does not catch up is reported by check 9.
         drop(timeout(Duration::from_secs(20), self.readers_caught_up()).await);
+    }
+
+    async fn tape_is_idle(&self, room: RoomId) -> anyhow::Result<()> {
+        loop {
+            let tape: Value = self.api.send(self.api.request(Method::GET, &format!("/api/rooms/{room}/tape"))).await?;
+            if tape["state"] == "idle" {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     async fn readers_caught_up(&self) -> anyhow::Result<()> {

@@ -1,12 +1,14 @@
-//! One writer per room: posts, interrupts and cancels at random, and records acknowledgements. A post whose response
-//! was lost is repeated with the same idempotency key until it gets a response.
+//! One writer per room: posts, interrupts, cancels and changes the tape at random, and records acknowledgements. A post whose
+//! response was lost is repeated with the same idempotency key until it gets a response.
 
 use crate::{
-    ledger::RoomLedger,
+    ledger::{ChaosRoomKind, RoomLedger},
     random::Random,
     trigger::{KillMoment, KillTrigger},
 };
-use domain::room::WhenBusy;
+use domain::{room::WhenBusy, tape::TapeChange};
+use reqwest::Method;
+use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use testkit::client::{TestClient, TestClientError, TestPost};
 use tokio::{task::JoinSet, time::sleep};
@@ -40,20 +42,67 @@ impl ChaosWriter {
             let has_room = progress.wait_for(|progress| progress.open_runs < MAX_OPEN_RUNS);
             let allowed = self.finish.run_until_cancelled(has_room).await.is_some();
             if !allowed {
-                return;
+                break;
             }
-            if self.random.chance(8) {
-                self.cancel().await;
-            } else {
-                self.post().await;
+            let has_tape = self.ledger.kind == ChaosRoomKind::InTurn;
+            match self.random.between(1, 100) {
+                1..=8 => self.cancel().await,
+                9..=20 if has_tape => self.pause_for_a_while().await,
+                _ => {
+                    let post = self.random_post();
+                    self.post(post).await;
+                }
             }
-            let pause = Duration::from_millis(self.random.between(0, 60));
-            sleep(pause).await;
+            // A message that interrupts replaces the plan: give it time to get to its second agent.
+            let longest = if has_tape { 400 } else { 60 };
+            sleep(Duration::from_millis(self.random.between(0, longest))).await;
+        }
+        if self.ledger.kind == ChaosRoomKind::InTurn {
+            // What is planned would take minutes. This replaces it.
+            let idempotency_key = Some(Uuid::new_v4().to_string());
+            self.post(TestPost { text: "!count 3".into(), when_busy: Some(WhenBusy::Interrupt), idempotency_key })
+                .await;
         }
     }
 
-    async fn post(&mut self) {
+    /// Pauses the room, posts, changes the plan, lets it make a step, and resumes it. Whatever the server accepts has to
+    /// survive its end.
+    async fn pause_for_a_while(&mut self) {
+        self.command(TapeChange::Paused).await;
         let post = self.random_post();
+        self.post(post).await;
+        for change in [TapeChange::Skipped, TapeChange::Stepped] {
+            if self.random.chance(50) {
+                self.command(change).await;
+            }
+        }
+        sleep(Duration::from_millis(self.random.between(0, 150))).await;
+        self.command(TapeChange::Resumed).await;
+    }
+
+    /// Sends a command to the tape until it is accepted or refused.
+    async fn command(&self, change: TapeChange) {
+        let command = match change {
+            TapeChange::Paused => "pause",
+            TapeChange::Resumed => "resume",
+            TapeChange::Stepped => "step",
+            _ => "skip",
+        };
+        let path = format!("/api/rooms/{}/tape/{command}", self.ledger.room);
+        loop {
+            match self.api.send::<Value>(self.api.request(Method::POST, &path).json(&json!({}))).await {
+                Ok(_) => return self.ledger.entries().tape_changes.push(change),
+                Err(error) if error.is_connection() || error.code() == Some("unavailable") => {
+                    sleep(BEFORE_RETRY).await;
+                }
+                // Nothing is left to skip.
+                Err(error) if change == TapeChange::Skipped && error.code() == Some("conflict") => return,
+                Err(error) => return self.fault(&error),
+            }
+        }
+    }
+
+    async fn post(&self, post: TestPost) {
         loop {
             match self.api.post_message(self.ledger.room, &post).await {
                 Ok(posted) => {
@@ -108,8 +157,8 @@ impl ChaosWriter {
     fn random_directive(&mut self) -> String {
         let random = &mut self.random;
         match random.between(1, 20) {
-            1..=11 => format!("!count {} {}", random.between(100, 900), random.between(1, 8)),
-            12 => format!("!ask deploy {{\"number\":{}}}", random.next() % 1000),
+            1..=8 => format!("!count {} {}", random.between(100, 900), random.between(1, 8)),
+            9..=12 => format!("!ask deploy {{\"number\":{}}}", random.next() % 1000),
             13..=14 => format!("!count {} 0", random.between(1, 3000)),
             15..=16 => format!("!think step {} then step {} and be done", random.next() % 100, random.next() % 100),
             17..=18 => format!("!tool look_up {{\"number\":{},\"deep\":{{\"list\":[1,2,3]}}}}", random.next() % 1000),

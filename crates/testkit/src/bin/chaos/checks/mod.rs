@@ -6,6 +6,7 @@ mod promises;
 mod runs;
 mod signals;
 mod tables;
+mod tapes;
 mod texts;
 mod work;
 
@@ -67,6 +68,7 @@ pub fn all(
     checks.extend(work::checks(rooms, tally));
     checks.push(signals::check(rooms));
     checks.extend(tables::checks(rooms, stored));
+    checks.extend(tapes::checks(rooms));
     checks.sort_by_key(ChaosCheck::number);
     checks
 }
