@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
 pub struct BenchLoad {
@@ -43,10 +43,11 @@ pub struct LoadResult {
     pub latencies: Vec<f64>,
 }
 
-/// When each token arrived at one reader of a room.
-struct Arrivals {
-    room: usize,
-    times: Vec<Duration>,
+/// When each token of one stream arrived at one reader.
+pub struct Arrivals {
+    /// The number of the room, or of the run.
+    pub stream: usize,
+    pub times: Vec<Duration>,
 }
 
 pub async fn run(stack: &BenchStack, load: BenchLoad) -> anyhow::Result<LoadResult> {
@@ -97,21 +98,21 @@ async fn read(mut stream: RawStream, room: usize, tokens: u32, zero: Instant) ->
         counted.push(&body)?;
         times.resize(usize::try_from(counted.count)?, zero.elapsed());
     }
-    Ok(Arrivals { room, times })
+    Ok(Arrivals { stream: room, times })
 }
 
 /// Latencies in milliseconds. The producer keeps a fixed schedule, so token i is due at start + i × pace. The start is
-/// taken from the least late token of the room, so the minimum latency is zero for every stack.
-fn latencies(arrivals: &[Arrivals], rooms: usize, pace: Duration) -> Vec<f64> {
+/// taken from the least late token of the stream, so the minimum latency is zero for every stack.
+pub fn latencies(arrivals: &[Arrivals], streams: usize, pace: Duration) -> Vec<f64> {
     let lateness = |one: &Arrivals| -> Vec<f64> {
         let due = (0_u32..).map(|number| pace.as_secs_f64() * f64::from(number));
         one.times.iter().zip(due).map(|(time, due)| (time.as_secs_f64() - due) * 1e3).collect()
     };
     let mut all = Vec::new();
-    for room in 0..rooms {
-        let of_room: Vec<Vec<f64>> = arrivals.iter().filter(|one| one.room == room).map(lateness).collect();
-        let start = of_room.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-        all.extend(of_room.iter().flatten().map(|late| late - start));
+    for stream in 0..streams {
+        let of_stream: Vec<Vec<f64>> = arrivals.iter().filter(|one| one.stream == stream).map(lateness).collect();
+        let start = of_stream.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        all.extend(of_stream.iter().flatten().map(|late| late - start));
     }
     all
 }
@@ -122,12 +123,12 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn latency_is_measured_against_the_schedule_of_the_room() {
+    fn latency_is_measured_against_the_schedule_of_the_stream() {
         let at = |millis: &[u64]| millis.iter().map(|&ms| Duration::from_millis(ms)).collect();
         let arrivals = [
-            Arrivals { room: 0, times: at(&[103, 121, 145]) },
-            Arrivals { room: 0, times: at(&[102, 122, 141]) },
-            Arrivals { room: 1, times: at(&[500, 520, 540]) },
+            Arrivals { stream: 0, times: at(&[103, 121, 145]) },
+            Arrivals { stream: 0, times: at(&[102, 122, 141]) },
+            Arrivals { stream: 1, times: at(&[500, 520, 540]) },
         ];
         let rounded: Vec<f64> =
             latencies(&arrivals, 2, Duration::from_millis(20)).iter().map(|late| late.round()).collect();

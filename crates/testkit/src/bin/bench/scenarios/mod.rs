@@ -10,6 +10,7 @@ mod nodes;
 mod pages;
 mod path;
 mod providers;
+mod rooms;
 mod start;
 
 pub use journal::counting_script;
@@ -29,6 +30,8 @@ pub enum Scenario {
     Path,
     /// Latency of tokens.
     Latency,
+    /// Latency of tokens with many agents in one room.
+    Rooms,
     /// Memory per idle reader.
     Idle,
     /// Reading and writing a long room.
@@ -52,6 +55,7 @@ enum ScenarioRounds {
     Journal(journal::JournalScenario),
     Path(path::PathScenario),
     Latency(latency::LatencyScenario),
+    Rooms(rooms::RoomsScenario),
     Idle(idle::IdleScenario),
     Pages(pages::PagesScenario),
     Start(start::StartScenario),
@@ -68,6 +72,7 @@ impl ScenarioRounds {
             Scenario::Journal => Self::Journal(journal::JournalScenario::default()),
             Scenario::Path => Self::Path(path::PathScenario::default()),
             Scenario::Latency => Self::Latency(latency::LatencyScenario::default()),
+            Scenario::Rooms => Self::Rooms(rooms::RoomsScenario::default()),
             Scenario::Idle => Self::Idle(idle::IdleScenario::default()),
             Scenario::Pages => Self::Pages(pages::PagesScenario::default()),
             Scenario::Start => Self::Start(start::StartScenario::default()),
@@ -84,6 +89,7 @@ impl ScenarioRounds {
             Self::Journal(it) => it.round(bench).await,
             Self::Path(it) => it.round(bench).await,
             Self::Latency(it) => it.round(bench).await,
+            Self::Rooms(it) => it.round(bench).await,
             Self::Idle(it) => it.round(bench).await,
             Self::Pages(it) => it.round(bench).await,
             Self::Start(it) => it.round(bench).await,
@@ -100,6 +106,7 @@ impl ScenarioRounds {
             Self::Journal(it) => it.rows(bench),
             Self::Path(it) => it.rows(),
             Self::Latency(it) => it.rows(bench),
+            Self::Rooms(it) => it.rows(),
             Self::Idle(it) => it.rows(),
             Self::Pages(it) => it.rows(bench),
             Self::Start(it) => it.rows(),
