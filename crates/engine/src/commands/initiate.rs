@@ -101,12 +101,10 @@ impl Engine {
                 (self.checked_project(actor, new).await?, true)
             }
         };
-        let unstored = is_new.then(|| UnstoredProject {
-            engine: self.clone(),
-            owner: owner.clone(),
-            id: project.id,
-            is_stored: false,
-        });
+        let unstored = match is_new {
+            true => Some(UnstoredProject::mark(self, owner, project.id).await?),
+            false => None,
+        };
         let (engine, actor) = (self.clone(), actor.clone());
         Ok(PreparedInitiation { engine, actor, agent, prompt, project, has_budgets, files: None, unstored })
     }
@@ -204,6 +202,7 @@ impl PreparedInitiation {
         if initiated.room_id == room.id {
             if let Some(unstored) = &mut self.unstored {
                 unstored.is_stored = true;
+                engine.remove_mark(self.project.id).await;
             }
             engine.announce_stored(&actor, self.project.id, &stored).await?;
         }
@@ -219,6 +218,16 @@ struct UnstoredProject {
     is_stored: bool,
 }
 
+impl UnstoredProject {
+    async fn mark(engine: &Engine, owner: &Owner, id: ProjectId) -> Result<Self, EngineError> {
+        let unstored = Self { engine: engine.clone(), owner: owner.clone(), id, is_stored: false };
+        let (folders, owner) = (engine.config().folders.clone(), owner.clone());
+        let marked = tokio::task::spawn_blocking(move || folders.mark_unstored(&owner, id)).await?;
+        marked.map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        Ok(unstored)
+    }
+}
+
 impl Drop for UnstoredProject {
     fn drop(&mut self) {
         if self.is_stored {
@@ -231,7 +240,7 @@ impl Drop for UnstoredProject {
                 Ok(None) => {
                     engine.remove_erased_files(ErasedObject::Project(id), ErasedFiles::default()).await;
                 }
-                Ok(Some(_)) => {}
+                Ok(Some(_)) => engine.remove_mark(id).await,
                 Err(error) => tracing::warn!(%error, project = %id, "could not look for a project; its folder is left"),
             }
         });

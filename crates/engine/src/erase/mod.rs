@@ -1,17 +1,23 @@
 //! Erases deleted rooms, agents and projects when their grace period is over, or at once if they were purged (invariant 30): their
 //! rows in small steps, then their files. Every server does it; a step that another has done is no harm.
 //!
-//! `files` removes what is on disk.
+//! `files` removes what is on disk, `unstored` what a killed server left of projects that were being started.
 
 mod files;
+mod unstored;
 
 use crate::Engine;
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 use store::{ErasedObject, Erasure, ErasureStep, StoreError};
 use tokio_util::sync::CancellationToken;
 
 /// How often to look for what has become due.
 const INTERVAL: Duration = Duration::from_secs(60);
+/// How often to look for what killed servers left.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
 /// How soon to look again if something due has an unfinished run.
 const WAITING_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two steps, so that commits of other rooms go first.
@@ -26,6 +32,7 @@ pub struct Eraser {
     engine: Engine,
     /// What other servers have erased, and whose files were removed here.
     removed_here: HashSet<ErasedObject>,
+    last_sweep: Option<Instant>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +43,7 @@ struct EraseRound {
 
 impl Eraser {
     pub fn new(engine: Engine) -> Self {
-        Self { engine, removed_here: HashSet::new() }
+        Self { engine, removed_here: HashSet::new(), last_sweep: None }
     }
 
     pub async fn run(mut self, cancel: CancellationToken) {
@@ -83,6 +90,10 @@ impl Eraser {
             }
         }
         self.remove_files_of_others().await?;
+        if self.last_sweep.is_none_or(|last| last.elapsed() >= SWEEP_INTERVAL) {
+            self.engine.sweep_unstored_projects().await?;
+            self.last_sweep = Some(Instant::now());
+        }
         store.delete_ended_tokens(grace).await?;
         if round.erased > 0 {
             while store.free_space().await? {

@@ -56,7 +56,6 @@ pub fn prepare_inside(
     if let Some(folder) = preset.skills {
         let holder = workspace.skill_holder();
         workbench::skills::sync_folders(&workspace.skills, &workspace.folder, folder, &holder)?;
-        sandbox.hand_over(&workspace.folder)?;
     }
     let guest_home = workspace.path_inside(&home);
     let mut set: Vec<(&str, &OsStr)> = vec![("HOME", guest_home.as_os_str())];

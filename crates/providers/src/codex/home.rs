@@ -93,15 +93,8 @@ pub fn breaks_sandbox(home: &Path) -> bool {
 /// Copies the agent's skills to the folder where Codex looks for them in a workspace.
 pub async fn sync_skills(workspace: &AgentWorkspace) -> io::Result<()> {
     let (skills, folder, holder) = (workspace.skills.clone(), workspace.folder.clone(), workspace.skill_holder());
-    let sandbox = workspace.sandbox.clone();
-    let copied = tokio::task::spawn_blocking(move || {
-        workbench::skills::sync_folders(&skills, &folder, SKILLS, &holder)?;
-        match sandbox {
-            Some(sandbox) if !skills.is_empty() => sandbox.hand_over(&folder),
-            _ => Ok(()),
-        }
-    });
-    copied.await.map_err(io::Error::other)?
+    let copy = move || workbench::skills::sync_folders(&skills, &folder, SKILLS, &holder);
+    tokio::task::spawn_blocking(copy).await.map_err(io::Error::other)?
 }
 
 #[cfg(test)]

@@ -8,19 +8,23 @@ use super::{
     resolve::{Links, Resolver},
 };
 use rustix::{
-    fs::{Mode, OFlags, RenameFlags, fstatvfs, mkdirat, renameat, renameat_with},
+    fs::{Mode, OFlags, RenameFlags, fstatvfs, mkdirat, openat, renameat, renameat_with},
     io::Errno,
 };
 use std::{
     ffi::OsStr,
     fs::{self, File, Metadata},
     io::Read as _,
-    os::fd::{AsFd as _, OwnedFd},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::fs::{MetadataExt as _, fchown},
+    },
     path::Path,
     time::Duration,
 };
 
-/// A folder, held open: it stays the same folder if its path later leads elsewhere.
+/// A folder, held open: it stays the same folder if its path later leads elsewhere. What is created beneath it belongs to the
+/// owner of the folder: a server that is root writes for programs that are not.
 #[derive(Debug)]
 pub struct Root {
     folder: File,
@@ -106,7 +110,11 @@ impl Root {
         for end in 1..=names.len() {
             let (parent, name) = self.parent(&names[..end])?;
             match mkdirat(&parent, name, Mode::from_raw_mode(mode)) {
-                Ok(()) | Err(Errno::EXIST) => {}
+                Ok(()) => {
+                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    self.give(&openat(&parent, name, flags, Mode::empty())?.into())?;
+                }
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -119,14 +127,32 @@ impl Root {
         let names = plain_names(path.as_ref())?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(mode);
-        Ok(self.resolver.open(self.folder.as_fd(), &names, flags, mode, self.links)?.into())
+        let file = self.resolver.open(self.folder.as_fd(), &names, flags, mode, self.links)?.into();
+        self.give(&file)?;
+        Ok(file)
     }
 
     /// Starts a new file with these permissions. It replaces what is at the path when it is persisted.
     pub fn create(&self, path: impl AsRef<Path>, mode: u32) -> Result<PartialFile, RootError> {
         let names = plain_names(path.as_ref())?;
         let (parent, name) = self.parent(&names)?;
-        PartialFile::create(parent, name, Mode::from_raw_mode(mode))
+        let file = PartialFile::create(parent, name, Mode::from_raw_mode(mode))?;
+        self.give(file.file())?;
+        Ok(file)
+    }
+
+    /// Gives a new file or folder to the owner of the folder. The owner is looked up now, after the creation: if somebody
+    /// hands the folder over meanwhile, from the top down, they find the new file or this finds the new owner.
+    fn give(&self, new: &File) -> Result<(), RootError> {
+        let (folder, found) = (self.folder.metadata()?, new.metadata()?);
+        if (found.uid(), found.gid()) == (folder.uid(), folder.gid()) {
+            return Ok(());
+        }
+        match fchown(new, Some(folder.uid()), Some(folder.gid())) {
+            // Only root can, and only for root is it needed.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+            done => Ok(done?),
+        }
     }
 
     /// Writes a whole file at once.
@@ -178,15 +204,6 @@ impl Root {
     pub fn free_bytes(&self) -> Result<u64, RootError> {
         let disk = fstatvfs(&self.folder)?;
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
-    }
-
-    /// The folder itself, for its owner and permissions.
-    pub fn folder_file(&self) -> &File {
-        &self.folder
-    }
-
-    pub fn folder_metadata(&self) -> std::io::Result<Metadata> {
-        self.folder.metadata()
     }
 
     /// Exchanges two entries atomically. Some file systems cannot: [`std::io::ErrorKind::Unsupported`].

@@ -24,8 +24,6 @@ pub struct ProjectFiles {
     pub(super) root: Root,
     pub(super) quota: Arc<DiskQuota>,
     pub(super) limits: QuotaLimits,
-    /// The user and group of the folder. What is created gets them: a server that is root would lock the agents out.
-    pub(super) owner: (u32, u32),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,8 +51,7 @@ pub struct OpenedFile {
 impl ProjectFiles {
     pub fn open(folder: &Path, quota: Arc<DiskQuota>, limits: QuotaLimits) -> Result<Self, ProjectFilesError> {
         let root = Root::open(folder).map_err(|error| ProjectFilesError::at(&ProjectPath::folder(), error))?;
-        let found = root.folder_metadata()?;
-        Ok(Self { root, quota, limits, owner: (found.uid(), found.gid()) })
+        Ok(Self { root, quota, limits })
     }
 
     /// Lists at most `limit` entries of a folder.
@@ -106,7 +103,6 @@ impl ProjectFiles {
         let counted = CountedBytes { files: self, size: TreeSize { bytes: 0, files: 1 } };
         let kept = replaced.as_ref().filter(|found| found.is_file()).map_or(0, |found| found.mode() & EXECUTABLE);
         let file = self.root.create(path, FILE_MODE | kept).map_err(|error| ProjectFilesError::at(path, error))?;
-        self.give(file.file())?;
         let replaced = replaced.map(|found| TreeSize { bytes: found.blocks() * 512, files: 1 });
         Ok(ProjectFileWriter { path: path.clone(), file, counted, replaced })
     }
@@ -168,20 +164,7 @@ impl ProjectFiles {
         self.create_folders(&path.parent())?;
         self.quota.take(&self.root, &self.limits, TreeSize { bytes: 0, files: 1 })?;
         let at = |error| ProjectFilesError::at(path, error);
-        self.root.create_dir_all(path, FOLDER_MODE).map_err(at)?;
-        self.give(self.root.open_folder(path).map_err(at)?.folder_file())
-    }
-
-    fn give(&self, file: &File) -> Result<(), ProjectFilesError> {
-        let found = file.metadata()?;
-        if (found.uid(), found.gid()) == self.owner {
-            return Ok(());
-        }
-        match std::os::unix::fs::fchown(file, Some(self.owner.0), Some(self.owner.1)) {
-            // Only root can, and only for root is it needed.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-            done => Ok(done?),
-        }
+        self.root.create_dir_all(path, FOLDER_MODE).map_err(at)
     }
 }
 

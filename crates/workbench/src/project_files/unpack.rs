@@ -58,7 +58,7 @@ impl ProjectFiles {
         let name = partial_name();
         self.root.create_dir_all(&name, STAGING_MODE)?;
         let staged = self.root.open_folder(&name).map_err(ProjectFilesError::from).and_then(|root| {
-            let inside = Self { root, quota: Arc::clone(&self.quota), limits: self.limits, owner: self.owner };
+            let inside = Self { root, quota: Arc::clone(&self.quota), limits: self.limits };
             let mut unpacker = Unpacker::new(&inside, file.metadata()?.len());
             match kind_of(&mut file)? {
                 ArchiveKind::Zip => unpacker.unpack_zip(file)?,

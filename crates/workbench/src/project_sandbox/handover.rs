@@ -2,7 +2,7 @@
 //! as a user of their own, and what root writes is private.
 
 use rustix::{
-    fs::{AtFlags, Dir, Mode, OFlags, chownat, open, openat, statat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, chownat, open, openat, statat},
     io::Errno,
     process::{Gid, Uid},
 };
@@ -61,6 +61,10 @@ impl Handover {
                 io::Error::other(format!("the folder has more than {MAX_ENTRIES} files; remove some of them"))
             })?;
             self.give(folder.as_fd(), name, AtFlags::empty())?;
+            // Some file systems do not say what an entry is.
+            if !matches!(entry.file_type(), FileType::Directory | FileType::Unknown) {
+                continue;
+            }
             match openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
                 Ok(below) if depth < MAX_DEPTH => self.give_entries(&below, depth + 1)?,
                 // Too deep: only commands of the sandbox create such folders, and these are theirs already.

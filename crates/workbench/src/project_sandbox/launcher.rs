@@ -61,8 +61,6 @@ impl SandboxLauncher {
     async fn launch_inside(&self, spec: ProcessSpec) -> Result<LaunchedProcess, LaunchFailure> {
         let sandbox = spec.sandbox.clone().ok_or_else(|| LaunchFailure::Other("it has no sandbox".into()))?;
         let command = self.command(spec)?;
-        // What the server wrote for the program belongs to the program's user.
-        self.sandboxes.hand_over(&[&sandbox.home]).await.map_err(LaunchFailure::other)?;
         let (lease, pipes, command) = match self.run(&sandbox, &command).await {
             // It ended between the two steps; a new one is opened.
             Err(LaunchFailure::Other(reason)) if reason == SandboxError::Ended.to_string() => {

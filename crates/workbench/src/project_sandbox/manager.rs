@@ -169,7 +169,7 @@ impl SandboxManager {
 
     /// The sandbox of a space, as this server opens it: the same for agents' programs and for commands.
     pub fn spec(&self, space: &ProjectSpace) -> SandboxSpec {
-        let SandboxManagerSettings { data, ceilings, host_user, .. } = &self.0.settings;
+        let SandboxManagerSettings { data, ceilings, .. } = &self.0.settings;
         let key = SandboxKey::from(space.key);
         let home = data.join(HOMES).join(key.as_str());
         let (limits, usual) = (ceilings.with(&space.settings.limits), SandboxLimits::default());
@@ -181,7 +181,6 @@ impl SandboxManager {
                 processes: limits.processes,
                 ..usual
             },
-            host_user: *host_user,
             allowed_hosts: space.settings.network.allow.iter().map(ToString::to_string).collect(),
             ..SandboxSpec::new(key, &space.folder, home)
         }
@@ -237,10 +236,11 @@ impl SandboxManager {
     async fn start_sandbox(&self, spec: &SandboxSpec) -> Result<OpenedSandbox, SandboxManagerError> {
         let place = self.place().await?;
         self.create_home(&spec.home).await?;
+        // Once: what is written there later gets the owner of the folder (`crate::files::Root`).
         if spec.owns_workspace {
-            self.hand_over(&[&spec.workspace]).await?;
+            self.hand_over(&spec.workspace).await?;
         }
-        self.hand_over(&[&spec.home]).await?;
+        self.hand_over(&spec.home).await?;
         let policy = SandboxPolicy {
             workspace: spec.workspace.clone(),
             home: Some(spec.home.clone()),
@@ -270,17 +270,13 @@ impl SandboxManager {
         }
     }
 
-    /// Gives folders to the user of the sandboxes, if that is not the server's: what the server wrote there since the sandbox
-    /// was opened is its own.
-    pub async fn hand_over(&self, folders: &[&Path]) -> Result<(), SandboxManagerError> {
+    /// Gives a folder and what is in it to the user of the sandboxes, if that is not the server's.
+    async fn hand_over(&self, folder: &Path) -> Result<(), SandboxManagerError> {
         let Some(user) = self.0.settings.host_user else { return Ok(()) };
-        for folder in folders {
-            let path = folder.to_path_buf();
-            let done = tokio::task::spawn_blocking(move || handover::hand_over(&path, user)).await;
-            done.unwrap_or_else(|error| Err(io::Error::other(error)))
-                .map_err(|source| SandboxManagerError::Folder { folder: folder.to_path_buf(), source })?;
-        }
-        Ok(())
+        let path = folder.to_path_buf();
+        let done = tokio::task::spawn_blocking(move || handover::hand_over(&path, user)).await;
+        done.unwrap_or_else(|error| Err(io::Error::other(error)))
+            .map_err(|source| SandboxManagerError::Folder { folder: folder.to_path_buf(), source })
     }
 
     async fn create_home(&self, home: &Path) -> Result<(), SandboxManagerError> {

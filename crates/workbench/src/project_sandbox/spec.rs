@@ -1,10 +1,9 @@
 //! What a sandbox is for and what it gets, as plain data.
 
-use super::handover;
 use domain::project::SpaceKey;
 use sandbox::{GUEST_HOME, GUEST_WORKSPACE, SandboxLimits};
 use std::{
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -59,8 +58,6 @@ pub struct SandboxSpec {
     /// The home folder on this machine, which outlives the sandbox; `/home/agent` inside.
     pub home: PathBuf,
     pub limits: SandboxLimits,
-    /// The user of this machine that the programs run as, if it is not the server's. The folders are given to it.
-    pub host_user: Option<u32>,
     /// The hosts that programs may reach through the egress proxy. None: no network.
     pub allowed_hosts: Vec<String>,
 }
@@ -68,24 +65,7 @@ pub struct SandboxSpec {
 impl SandboxSpec {
     pub fn new(key: SandboxKey, workspace: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
         let (workspace, home) = (workspace.into(), home.into());
-        Self {
-            key,
-            workspace,
-            owns_workspace: true,
-            home,
-            limits: SandboxLimits::default(),
-            host_user: None,
-            allowed_hosts: Vec::new(),
-        }
-    }
-
-    /// Gives what the server has written in a folder to the programs. Blocking.
-    pub fn hand_over(&self, folder: &Path) -> io::Result<()> {
-        let is_foreign = !self.owns_workspace && folder.starts_with(&self.workspace);
-        match self.host_user.filter(|_| !is_foreign) {
-            Some(user) => handover::hand_over(folder, user),
-            None => Ok(()),
-        }
+        Self { key, workspace, owns_workspace: true, home, limits: SandboxLimits::default(), allowed_hosts: Vec::new() }
     }
 
     /// The path inside of a file or folder of this machine. `None`: it does not exist inside.

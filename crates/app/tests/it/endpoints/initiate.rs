@@ -13,11 +13,13 @@ use testkit::{client::TestClient, database::TestDatabase};
 use tokio::time::sleep;
 
 on_both_databases! {
-    database: one_request_starts_a_project_a_room_and_a_run, a_refused_request_leaves_nothing;
+    database: one_request_starts_a_project_a_room_and_a_run, a_refused_request_leaves_nothing,
+              a_server_that_is_killed_in_between_leaves_nothing_for_long;
 }
 
 const STOP: Duration = Duration::from_secs(30);
 const PATH: &str = "/api/agent/initiate";
+const FORM_TYPE: &str = "multipart/form-data; boundary=greenroom-test-boundary";
 
 async fn count(api: &TestClient, path: &str, list: &str) -> usize {
     get(api, path).await.expect_status(200)[list].as_array().unwrap().len()
@@ -152,5 +154,58 @@ async fn a_refused_request_leaves_nothing(database: TestDatabase) {
         }
     })
     .await;
+    server.terminate(STOP).await.unwrap();
+}
+
+async fn a_server_that_is_killed_in_between_leaves_nothing_for_long(database: TestDatabase) {
+    let mut binary = Binary::on(&database).with("GREENROOM_PROJECTS__FREE_BYTES", "0");
+    let (server, api) = binary.serve().await;
+    let agent = api.scripted_agent().await.unwrap();
+    let kept = post(&api, PATH, &json!({"agent_id": agent, "prompt": "!count 2"})).await.expect_status(201);
+    wait_for_end(&api, kept["run_id"].as_str().unwrap().parse().unwrap()).await;
+    let projects = binary.launch.data_dir.join("projects");
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(&projects).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(names(), [kept["project_id"].as_str().unwrap()]);
+    assert!(!projects.join(&names()[0]).join("unstored").exists(), "a stored project has no mark");
+    // A form whose last file never ends.
+    let spec = json!({"agent_id": agent, "prompt": "!count 2"}).to_string();
+    let whole = form_with("request", &spec, &[("a.txt", b"here"), ("b.bin", &[7; 100_000])]);
+    let sent = bytes::Bytes::from(whole[..whole.len() - 50_000].to_vec());
+    let endless = futures_util::stream::once(async move { Ok::<_, std::io::Error>(sent) });
+    let endless = reqwest::Body::wrap_stream(futures_util::StreamExt::chain(endless, futures_util::stream::pending()));
+    let request = api.request(Method::POST, PATH).header("content-type", FORM_TYPE).body(endless).send();
+    let mut requests = tokio::task::JoinSet::new();
+    requests.spawn(request);
+    within("the files of the new project", async {
+        let is_begun = |name: &String| {
+            let folder = projects.join(name);
+            folder.join("unstored").exists() && fs::read_dir(folder.join("workspace")).is_ok_and(|all| all.count() > 0)
+        };
+        while !names().iter().any(is_begun) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    server.kill().await.unwrap();
+    assert!(requests.join_next().await.unwrap().unwrap().is_err());
+    assert_eq!(names().len(), 2);
+    let (server, _) = binary.serve().await;
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(names().len(), 2, "another server might still be receiving it");
+    server.terminate(STOP).await.unwrap();
+    let left = names().into_iter().find(|name| *name != kept["project_id"]).unwrap();
+    let mark = fs::File::open(projects.join(&left).join("unstored")).unwrap();
+    mark.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let (server, _) = binary.serve().await;
+    within("the abandoned project to be removed", async {
+        while projects.join(&left).exists() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(names(), [kept["project_id"].as_str().unwrap()]);
     server.terminate(STOP).await.unwrap();
 }

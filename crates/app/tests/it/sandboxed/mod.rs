@@ -1,14 +1,17 @@
 //! Programs in the sandboxes of the manager, started by the launcher, with the real driver. The helper is the binary itself.
 
 use domain::project::ProjectCeilings;
-use sandbox::{IsolationTier, LocalDriver, SandboxDriver};
-use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, sync::Arc, time::Duration};
+use sandbox::{CommandSpec, IsolationTier, LeftoverProcesses, LocalDriver, OutputLimits, SandboxDriver};
+use std::{
+    collections::BTreeMap, ffi::OsString, fs, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc, time::Duration,
+};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 use workbench::{
+    files::Root,
     process::{LaunchedProcess, Launcher as _, ProcessSpec, ProgramExit, StopTimeouts, Supervisor},
     project_sandbox::{
         GuestFuture, GuestPort, GuestService, SandboxKey, SandboxLauncher, SandboxManager, SandboxManagerSettings,
@@ -21,27 +24,34 @@ const PATIENT: StopTimeouts = StopTimeouts { after_input_closed: DEADLINE, after
 const AT_ONCE: StopTimeouts = StopTimeouts { after_input_closed: Duration::ZERO, after_sigterm: Duration::ZERO };
 
 struct Fixture {
+    /// The user of the sandboxes, if it is not the server's.
+    host_user: Option<u32>,
     folder: TempDir,
     launcher: SandboxLauncher,
 }
 
 impl Fixture {
     async fn new() -> Self {
+        Self::with_idle_timeout(DEADLINE).await
+    }
+
+    async fn with_idle_timeout(idle_timeout: Duration) -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let binary = PathBuf::from(env!("CARGO_BIN_EXE_greenroom"));
         let driver = LocalDriver::new(IsolationTier::Native, &binary, folder.path());
+        let host_user = driver.host_user();
         let isolation = driver.probe().await.expect("the native sandbox must work where the tests run");
         let settings = SandboxManagerSettings {
             programs: Vec::new(),
-            host_user: driver.host_user(),
-            idle_timeout: DEADLINE,
+            host_user,
+            idle_timeout,
             max_open: 4,
             data: folder.path().to_owned(),
             ceilings: ProjectCeilings::default(),
         };
         let sandboxes = SandboxManager::new(Arc::new(driver) as Arc<dyn SandboxDriver>, isolation, settings);
         let supervisor = Supervisor::new(binary);
-        Self { folder, launcher: SandboxLauncher { sandboxes, supervisor, search_path: None } }
+        Self { host_user, folder, launcher: SandboxLauncher { sandboxes, supervisor, search_path: None } }
     }
 
     fn sandbox(&self, name: &str) -> Arc<SandboxSpec> {
@@ -183,6 +193,59 @@ async fn a_closed_manager_leaves_no_process_and_a_missing_program_is_said() {
     within(fixture.launcher.sandboxes.close()).await;
     wait_until_gone(program).await;
     assert!(within(fixture.launcher.launch(fixture.script("a", "true"))).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_sandbox_ends_with_everything_in_it_and_the_next_use_opens_it_again() {
+    let fixture = Fixture::with_idle_timeout(Duration::from_millis(300)).await;
+    let spec = fixture.sandbox("a");
+    let lease = within(fixture.launcher.sandboxes.open(&spec)).await.unwrap();
+    let mut service = CommandSpec::new(["bash", "-c", "sleep 1003 & echo $! > service; echo kept > kept.txt"]);
+    service.leftovers = LeftoverProcesses::Stay;
+    within(lease.capture(service, OutputLimits::default())).await.unwrap();
+    let usage = within(lease.list()).await.unwrap();
+    assert_eq!(usage.len(), 1, "the service outlives its command");
+    // As long as somebody uses it, it is not idle.
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert_eq!(fixture.launcher.sandboxes.open_keys(), std::slice::from_ref(&spec.key));
+    drop(lease);
+    within(async {
+        while !fixture.launcher.sandboxes.open_keys().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let mut again =
+        fixture.launch("a", "cat kept.txt; kill -0 $(cat service) 2>/dev/null && echo alive || echo gone").await;
+    assert_eq!(lines(&mut again).await, ["kept", "gone"]);
+    fixture.launcher.sandboxes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_of_the_server_is_handed_over_and_one_of_the_operator_keeps_its_owners() {
+    let fixture = Fixture::new().await;
+    let (own, mut existing) = (fixture.sandbox("own"), SandboxSpec::clone(&fixture.sandbox("operators")));
+    existing.owns_workspace = false;
+    let server = fs::metadata(fixture.folder.path()).unwrap().uid();
+    for spec in [&*own, &existing] {
+        fs::create_dir(spec.workspace.join("folder")).unwrap();
+        fs::write(spec.workspace.join("folder/before.txt"), "").unwrap();
+        drop(within(fixture.launcher.sandboxes.open(spec)).await.unwrap());
+        // As the API and the tools of agents write.
+        let root = Root::open(&spec.workspace).unwrap();
+        root.create_dir_all("later", 0o755).unwrap();
+        root.write("later/after.txt", 0o644, b"").unwrap();
+        let is_handed_over = spec.owns_workspace;
+        let expected = fixture.host_user.filter(|_| is_handed_over).unwrap_or(server);
+        for path in ["", "folder", "folder/before.txt", "later", "later/after.txt"] {
+            let owner = fs::symlink_metadata(spec.workspace.join(path)).unwrap().uid();
+            assert_eq!(owner, expected, "{path:?} of {}", spec.key);
+        }
+    }
+    // What was written after the start of the sandbox can be changed inside.
+    let mut process = fixture.launch("own", "echo more >> later/after.txt && cat later/after.txt").await;
+    assert_eq!(lines(&mut process).await, ["more"]);
+    fixture.launcher.sandboxes.close().await;
 }
 
 struct Greeter;
