@@ -19,6 +19,27 @@ impl Usage {
             .into_iter()
             .fold(0, u64::saturating_add)
     }
+
+    /// The larger of both, for each kind of tokens.
+    #[must_use]
+    pub fn larger(self, other: Self) -> Self {
+        self.each(other, u64::max)
+    }
+
+    /// What this has more than the other, for each kind of tokens.
+    #[must_use]
+    pub fn beyond(self, other: Self) -> Self {
+        self.each(other, u64::saturating_sub)
+    }
+
+    fn each(self, other: Self, join: fn(u64, u64) -> u64) -> Self {
+        Self {
+            input_tokens: join(self.input_tokens, other.input_tokens),
+            output_tokens: join(self.output_tokens, other.output_tokens),
+            cache_read_tokens: join(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: join(self.cache_write_tokens, other.cache_write_tokens),
+        }
+    }
 }
 
 impl AddAssign for Usage {
@@ -51,6 +72,12 @@ impl Cost {
 
     pub const fn as_nanos(self) -> i64 {
         self.0
+    }
+
+    /// What this is more than the other; nothing if it is not.
+    #[must_use]
+    pub fn beyond(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0).max(0))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "shown, never summed; exact below nine million dollars")]

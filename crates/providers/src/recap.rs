@@ -90,6 +90,7 @@ mod tests {
             later: LaterMessages { asked_by: "ann".into(), messages: vec![bob] },
             history: Vec::new().into(),
             session: None,
+            meter: crate::gateway::RunMeter::default(),
         };
         assert_eq!(
             super::prompt_with(&[message("ann", "hello")], &request),

@@ -2,6 +2,7 @@
 
 use crate::{
     TurnHistory,
+    gateway::RunMeter,
     host_tools::HostTools,
     model_access::{ListModelsFuture, ModelAccess, ModelApiUse, cannot_list},
     program,
@@ -182,6 +183,9 @@ pub struct AgentWorkspace {
     pub home: PathBuf,
     /// The sandbox that the agent's program runs in. `None`: it has the rights of the server's user.
     pub sandbox: Option<Arc<SandboxSpec>>,
+    /// The sandbox that stdio MCP servers run in which the MCP manager starts for the agent. `None`: they have the rights of the
+    /// server's user. A CLI starts its servers itself, where it runs.
+    pub servers_sandbox: Option<Arc<SandboxSpec>>,
     /// Their digests tell a provider that a program it kept has read older versions.
     pub skills: Vec<SkillFolder>,
     /// Fully resolved. A CLI connects to the servers itself; for other providers the MCP manager does.
@@ -221,6 +225,8 @@ pub struct TurnRequest {
     pub history: TurnHistory,
     /// The provider session from an earlier run of this agent in this room.
     pub session: Option<ResumableSession>,
+    /// Counts the model calls that a program in a sandbox makes at the gateway.
+    pub meter: RunMeter,
 }
 
 impl TurnRequest {

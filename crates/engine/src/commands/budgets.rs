@@ -89,7 +89,7 @@ impl Engine {
 
     /// Refuses runs that a budget no longer allows.
     pub(crate) async fn check_budget(&self, owner: &Owner, subjects: BudgetSubjects<'_>) -> Result<(), EngineError> {
-        match self.store().check_budget(owner, subjects, &[Timestamp::now()]).await? {
+        match self.store().check_budget(owner, subjects, &[Timestamp::now()], Cost::ZERO).await? {
             Some(status) => Err(EngineError::BudgetExceeded(Box::new(status))),
             None => Ok(()),
         }

@@ -29,8 +29,9 @@ use domain::{
     prices::PriceSource,
     run::{Run, RunError, RunStatus},
     time::Timestamp,
+    usage::Cost,
 };
-use providers::{AgentWorkspace, LaterMessages, Provider, TurnRequest};
+use providers::{AgentWorkspace, LaterMessages, Provider, TurnRequest, gateway::RunMeter};
 use std::sync::Arc;
 use store::{StoreError, journal::RowChange, queue::Claim};
 
@@ -157,9 +158,6 @@ async fn prepare_turn(
             Err(error) => return Ok(Err(error)),
         },
     };
-    if let Err(error) = engine.hand_over(place.sandbox.as_ref()).await {
-        return Ok(Err(error));
-    }
     let given = GivenContext {
         provider: provider.name().to_owned(),
         model: place.agent.spec.model.clone(),
@@ -175,7 +173,8 @@ async fn prepare_turn(
     let attachments = if transcript.question.reacts { Vec::new() } else { engine.attached_files(&message) };
     let later = LaterMessages { asked_by, messages: later };
     let history = transcript.history(known_seq);
-    let request = TurnRequest { run_id: run.id, workspace: place, prompt, attachments, later, history, session };
+    let meter = RunMeter::default();
+    let request = TurnRequest { run_id: run.id, workspace: place, prompt, attachments, later, history, session, meter };
     let keeps_raw = room.keeps_raw();
     Ok(Ok(PreparedTurn { provider, request, keeps_raw, session_marks, known_seq, notices, given }))
 }
@@ -191,8 +190,8 @@ async fn queued_over_budget(
     let rooms: Vec<RoomId> = [claim.room_id].into_iter().chain(above.rooms()).collect();
     let user = message.author.user_id().or(above.user());
     let subjects = BudgetSubjects { user, agents: &agents, rooms: &rooms };
-    let used_up =
-        engine.store().check_budget(&claim.owner, subjects, &[Timestamp::now(), claimed.run.created_at]).await?;
+    let times = [Timestamp::now(), claimed.run.created_at];
+    let used_up = engine.store().check_budget(&claim.owner, subjects, &times, Cost::ZERO).await?;
     Ok(used_up.map(|status| RunError::new(BUDGET_USED_UP, budget_message(&status))))
 }
 
@@ -246,6 +245,7 @@ async fn start_turn(
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
     // a second start of the run (invariant 12).
     let prices = prepared.as_ref().map_or_else(|_| PriceSource::default(), |turn| turn.provider.price_source());
+    let meter = prepared.as_ref().map_or_else(|_| RunMeter::default(), |turn| turn.request.meter.clone());
     let (turn, agent, session_marks, known_seq, notices, given) = match prepared {
         Ok(PreparedTurn { provider, request, keeps_raw, session_marks, known_seq, notices, given }) => {
             // Includes the settings that its skills add.
@@ -300,6 +300,7 @@ async fn start_turn(
         given,
         steering: SteeredMessages::default(),
         inbox: SignalInbox::new(engine.clone(), claim),
+        meter,
         trace,
     };
     let ended = pump.run(turn, active).await;

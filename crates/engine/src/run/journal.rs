@@ -15,6 +15,7 @@ use domain::{
     room::RoomPolicy,
     signal::Signal,
     time::Timestamp,
+    usage::Cost,
 };
 use std::time::Duration;
 use store::{
@@ -93,8 +94,9 @@ impl RunJournal {
         &self,
         subjects: BudgetSubjects<'_>,
         queued_at: Timestamp,
+        unstored: Cost,
     ) -> Result<Option<BudgetStatus>, StoreError> {
-        self.store.check_budget(&self.claim.owner, subjects, &[Timestamp::now(), queued_at]).await
+        self.store.check_budget(&self.claim.owner, subjects, &[Timestamp::now(), queued_at], unstored).await
     }
 
     /// The seqs of people's messages after one seq and up to another, in order.

@@ -23,7 +23,10 @@ use domain::{
     signal::SignalOutcome,
     time::Timestamp,
 };
-use providers::{Provider, ProviderEvent, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnOutcome, TurnRequest};
+use providers::{
+    Provider, ProviderEvent, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnOutcome, TurnRequest,
+    gateway::RunMeter,
+};
 use std::{
     future::{pending, ready},
     time::Duration,
@@ -61,6 +64,8 @@ pub(super) struct TurnPump {
     pub given: Option<RowChange>,
     pub steering: SteeredMessages,
     pub inbox: SignalInbox,
+    /// What the agent's program does at the model gateway.
+    pub meter: RunMeter,
     /// `None` if the run is not traced.
     pub trace: Option<RunTrace>,
 }
@@ -116,6 +121,8 @@ enum PumpWake {
     StopRequested(RunStop),
     /// There are signals in the store.
     Signaled,
+    /// The agent's program has used something at the model gateway, or was refused there.
+    Metered,
     ApprovalExpired(ApprovalId),
     SteerExpired(MessageId),
     TimeLimit(Limit),
@@ -135,6 +142,7 @@ impl TurnPump {
                 .await;
             let now = Timestamp::now();
             let (mut effects, mut settled) = (Vec::new(), SettledSignals::default());
+            let mut metered = None;
             for reported in reported_events.drain(..) {
                 clocks.on_event(&reported.event, Instant::now());
                 if let Some(trace) = &mut self.trace {
@@ -144,6 +152,12 @@ impl TurnPump {
             }
             match wake {
                 PumpWake::Reported => {}
+                PumpWake::Metered => {
+                    let calls = self.meter.read();
+                    metered = Some(calls.version);
+                    let input = TurnInput::Metered { usage: calls.usage, is_refused: calls.is_refused };
+                    self.machine.handle(input, now, &mut effects);
+                }
                 PumpWake::StopRequested(RunStop::LeaseLost) => return Err(StoreError::Fenced),
                 PumpWake::StopRequested(RunStop::Cancel) => {
                     self.machine.handle(TurnInput::Stop(TurnStopReason::Cancelled), now, &mut effects)
@@ -188,14 +202,19 @@ impl TurnPump {
             }
             let has_usage = effects.iter().any(TurnEffect::reports_usage);
             let mut finish = self.apply_effects(effects, settled, &commands).await?;
-            // What the model call has cost is stored now.
-            if has_usage && finish.is_none() && self.is_over_budget().await {
+            // What the model call has cost is stored, or known, now.
+            let is_spent = (has_usage || metered.is_some()) && finish.is_none() && self.is_over_budget().await;
+            if is_spent {
                 let mut effects = Vec::new();
                 self.machine.handle(TurnInput::BudgetUsedUp, now, &mut effects);
                 if self.machine.is_stopping() && stop_requested_at.is_none() {
                     stop_requested_at = Some(Instant::now());
                 }
                 finish = self.apply_effects(effects, SettledSignals::default(), &commands).await?;
+            }
+            // After the commands: a refused program must not end its turn before it is told to stop.
+            if let Some(version) = metered {
+                self.meter.settle(version, is_spent);
             }
             if let Some(finish) = finish {
                 metrics::counter!("greenroom_runs_ended_total", "status" => finish.as_str()).increment(1);
@@ -225,6 +244,7 @@ impl TurnPump {
                 None => PumpWake::Reported,
             },
             () = active.signals.notified() => PumpWake::Signaled,
+            () = self.meter.changed() => PumpWake::Metered,
             // The grace period and the wall limit also come before events. The silence limits come after: a pending
             // event ends the silence.
             () = sleep_until_some(grace_end) => PumpWake::GraceExpired,
@@ -426,7 +446,8 @@ impl TurnPump {
         let agents: Vec<AgentId> = [self.agent.id].into_iter().chain(self.above.agents()).collect();
         let rooms: Vec<RoomId> = [self.run.room_id].into_iter().chain(self.above.rooms()).collect();
         let subjects = BudgetSubjects { user: self.user, agents: &agents, rooms: &rooms };
-        match self.journal.used_up_budget(subjects, self.run.created_at).await {
+        let unstored = self.machine.unreported_cost();
+        match self.journal.used_up_budget(subjects, self.run.created_at, unstored).await {
             Ok(used_up) => used_up.is_some(),
             Err(error) => {
                 tracing::warn!(run = %self.run.id, %error, "cannot read the budgets of a run");

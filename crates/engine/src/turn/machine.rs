@@ -1,6 +1,6 @@
 //! The state machine of a turn: what its provider reports becomes events; it requests and resolves approvals, and applies limits.
 
-use super::{coalesce::PendingEvent, limit, output_size::output_size};
+use super::{coalesce::PendingEvent, limit, metered::MeteredUsage, output_size::output_size};
 use domain::{
     agent::{PolicyDecision, ToolPolicy},
     approval::{DecisionAuthor, RememberScope, RememberedRule},
@@ -20,7 +20,7 @@ use domain::{
 };
 use providers::{AttachedFile, ProviderEvent, RoomRequest, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the provider's own message may have around a reported text before it counts as output.
 const RAW_ALLOWANCE: usize = 4096;
@@ -70,6 +70,12 @@ pub(crate) enum TurnInput {
     },
     /// A budget is used up: the model call in progress is stopped, or the next one; an answer that needs none is kept whole.
     BudgetUsedUp,
+    /// What the model gateway has counted of the program's calls so far, by model; the program may report the same calls
+    /// later. `is_refused`: it wanted one more after a budget was used up.
+    Metered {
+        usage: BTreeMap<Option<String>, Usage>,
+        is_refused: bool,
+    },
     /// The provider has returned; all its work has stopped.
     Ended(TurnOutcome),
 }
@@ -134,6 +140,8 @@ pub(crate) struct TurnMachine {
     is_calling: bool,
     /// A budget of the run is used up: the next model call is not made.
     is_over_budget: bool,
+    /// What the model gateway has counted.
+    metered: MeteredUsage,
     output_bytes: u64,
     /// The turn waits for its share of something limited, such as a process of its provider.
     is_waiting: bool,
@@ -158,6 +166,7 @@ impl TurnMachine {
             model_calls: 0,
             is_calling: false,
             is_over_budget: false,
+            metered: MeteredUsage::default(),
             output_bytes: 0,
             is_waiting: false,
             pending_approvals: Vec::new(),
@@ -253,6 +262,14 @@ impl TurnMachine {
                     self.stop(TurnStopReason::Limit(Limit::Budget), effects);
                 }
             }
+            TurnInput::Metered { usage, is_refused } => {
+                // A call has ended, or was not made.
+                self.is_calling = false;
+                self.metered = MeteredUsage(usage);
+                if is_refused {
+                    self.stop(TurnStopReason::Limit(Limit::Budget), effects);
+                }
+            }
             TurnInput::Ended(outcome) => self.finish(outcome, now, effects),
         }
     }
@@ -284,7 +301,8 @@ impl TurnMachine {
                 self.is_calling = true;
                 if self.model_calls > self.settings.limits.turns {
                     self.stop(TurnStopReason::Limit(Limit::Turns), effects);
-                } else if self.is_over_budget {
+                // A program reports a call later than the gateway counts it, so the gateway refuses the next one itself.
+                } else if self.is_over_budget && self.metered.0.is_empty() {
                     self.stop(TurnStopReason::Limit(Limit::Budget), effects);
                 }
                 return;
@@ -385,6 +403,11 @@ impl TurnMachine {
         let model = model.or_else(|| self.settings.model.clone());
         let cost = cost.or_else(|| self.settings.prices.cost(model.as_deref(), &usage));
         UsageReported::new(usage, cost.map(Cost::of_a_call), model)
+    }
+
+    /// What calls at the gateway cost that the provider has not reported yet.
+    pub(crate) fn unreported_cost(&self) -> Cost {
+        self.metered.unreported_cost(&self.answer, self.settings.prices, self.model())
     }
 
     /// Questions always go to a person: neither the policy's `allow` nor a remembered tool answers them.
@@ -516,6 +539,9 @@ impl TurnMachine {
             self.settle_steering(message, false, effects);
         }
         self.close_open_items(effects);
+        if let Some(report) = self.metered.unreported(&self.answer, self.settings.prices, self.model()) {
+            self.append(report.into(), None, effects);
+        }
         let duration_ms = u64::try_from(now.since(self.settings.started_at).as_millis()).unwrap_or(u64::MAX);
         let (usage, cost, receipt) = (self.answer.usage, self.answer.cost, outcome.receipt.clone());
         let fail = |error: RunError, limit| (RunStatus::Failed, Some(error), limit);

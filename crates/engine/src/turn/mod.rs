@@ -7,6 +7,7 @@
 mod coalesce;
 mod limit;
 mod machine;
+mod metered;
 mod output_size;
 #[cfg(test)]
 mod tests;

@@ -86,6 +86,7 @@ async fn invariant_14_limits_failed_starts_pause_further_starts_and_spares() {
             later: crate::LaterMessages::default(),
             history: vec![].into(),
             session: None,
+            meter: crate::gateway::RunMeter::default(),
         };
         let ((events, receiver), (commander, commands)) = (mpsc::channel(8), mpsc::channel(1));
         let turn = provider.turn(request, TurnChannel { events, commands, keeps_raw: false });

@@ -54,6 +54,7 @@ pub fn workspace(folder: &Path) -> AgentWorkspace {
         )),
         home,
         sandbox: None,
+        servers_sandbox: None,
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
@@ -114,6 +115,7 @@ impl AcpHarness {
             later: crate::LaterMessages::default(),
             history: vec![HistoryMessage::new(HistoryAuthor::Person("bea".into()), "earlier")].into(),
             session: None,
+            meter: crate::gateway::RunMeter::default(),
         };
         let launcher = AcpLauncher {
             program: program(&preset.command),

@@ -234,7 +234,10 @@ impl AcpTurn<'_> {
         );
         let params = json!({"sessionId": session.id, "prompt": [{"type": "text", "text": prompt}]});
         let mut host_calls = agent.agent_token.begin_turn(&self.request.workspace, self.request.run_id);
+        let access = agent.access.clone();
+        let model_calls = access.as_ref().map(|access| access.turns().begin(&self.request.meter, None));
         let answer = exchange.run(agent, &mut host_calls, params).await;
+        drop(model_calls);
         host_calls.end().await;
         let AcpExchange { mut parser, interrupted, running_at_stop, .. } = exchange;
         self.port.send_all(parser.calls.report_announced());

@@ -28,7 +28,7 @@ impl ClaudeUsageMeter {
 
     /// Updates the current message. Its figures only grow; a missing field means no change.
     pub fn update(&mut self, usage: &Value) {
-        self.current = larger(self.current, usage_of(usage));
+        self.current = self.current.larger(usage_of(usage));
     }
 
     /// Returns the usage seen in the stream.
@@ -51,7 +51,7 @@ impl ClaudeUsageMeter {
         }
         let mut seen = self.before;
         seen += self.current;
-        let rest = beyond(larger(seen, usage_of(&result["usage"])), counted);
+        let rest = seen.larger(usage_of(&result["usage"])).beyond(counted);
         if rest.total() > 0 {
             events.push(TurnEvent::Usage { usage: rest, model: self.model, cost: None });
         }
@@ -71,21 +71,4 @@ fn figures(usage: &Value, names: [&str; 4]) -> Usage {
     let [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens] =
         names.map(|name| usage.get(name).and_then(Value::as_u64).unwrap_or(0));
     Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
-}
-
-fn larger(one: Usage, other: Usage) -> Usage {
-    each(one, other, u64::max)
-}
-
-fn beyond(one: Usage, other: Usage) -> Usage {
-    each(one, other, u64::saturating_sub)
-}
-
-fn each(one: Usage, other: Usage, join: fn(u64, u64) -> u64) -> Usage {
-    Usage {
-        input_tokens: join(one.input_tokens, other.input_tokens),
-        output_tokens: join(one.output_tokens, other.output_tokens),
-        cache_read_tokens: join(one.cache_read_tokens, other.cache_read_tokens),
-        cache_write_tokens: join(one.cache_write_tokens, other.cache_write_tokens),
-    }
 }

@@ -6,7 +6,7 @@ use super::{
     folders, wire,
 };
 use crate::{
-    gateway::GatewayAccess,
+    gateway::{GatewayAccess, GatewayTurn, RunMeter},
     pool::PooledProcess,
     program::{AgentProgram, STOP_TIMEOUTS},
 };
@@ -32,7 +32,7 @@ pub(super) struct ClaudeProcess {
     /// Whether it has received a prompt.
     is_used: bool,
     /// Its token for the model gateway, if it is in a sandbox.
-    _access: Option<GatewayAccess>,
+    access: Option<GatewayAccess>,
 }
 
 impl ClaudeProcess {
@@ -78,7 +78,7 @@ impl ClaudeProcess {
             model: model.map(str::to_owned),
             resumed: resume.map(str::to_owned),
             is_used: false,
-            _access: access,
+            access,
         })
     }
 
@@ -86,6 +86,11 @@ impl ClaudeProcess {
     pub fn fits(&self, fixed: &ClaudeLaunchSettings, session: Option<&str>) -> bool {
         let own = self.conversation.parser.session().or(self.resumed.as_deref());
         self.settings == *fixed && own == session && (session.is_some() || !self.is_used)
+    }
+
+    /// Lets it call models for a run, until the returned value is dropped.
+    pub fn begin_turn(&self, meter: &RunMeter) -> Option<GatewayTurn> {
+        self.access.as_ref().map(|access| access.turns().begin(meter, None))
     }
 
     /// Whether it has no background tasks.

@@ -64,12 +64,14 @@ async fn run_turn(
             Ok(prompt) => prompt,
             Err(error) => return Err(TurnOutcome { receipt: process.stop().await, ..failed(error) }),
         };
+        let model_calls = process.begin_turn(&request.meter);
         let (is_resuming, process_id) = (process.is_resuming(), process.process_id());
         let conversation = process.mark_used();
         conversation.policy = request.agent().spec.tools.clone();
         let calling_agent = HostToolAgent::with_program(request.workspace.clone());
         let host_calls = HostToolCalls::new(calling_agent, request.run_id);
         let outcome = ClaudeExchange::new(conversation, port, is_resuming, host_calls, process_id).run(&prompt).await;
+        drop(model_calls);
         match &outcome.ended {
             ExchangeEnd::SessionNotFound if !outcome.stop_requested => {
                 process.stop().await;

@@ -10,7 +10,7 @@ use super::{
     thread_router::ThreadRouter,
 };
 use crate::{
-    gateway::GatewayAccess,
+    gateway::{GatewayAccess, GatewayTurns},
     jsonrpc::{CallError, CloseReason, RpcConnection, RpcFormat, RpcIncoming, RpcPeer},
     program::{AgentProgram, STOP_TIMEOUTS},
 };
@@ -45,6 +45,8 @@ pub struct CodexInstance {
     stop_reason: Mutex<String>,
     ended: watch::Receiver<Option<Arc<InstanceEnd>>>,
     is_new: AtomicBool,
+    /// Which turns may call models, if it is in a sandbox.
+    pub model_calls: Option<GatewayTurns>,
 }
 
 /// How an instance ended.
@@ -74,6 +76,7 @@ impl CodexInstance {
             stop_reason: Mutex::default(),
             ended: lost,
             is_new: AtomicBool::new(true),
+            model_calls: access.as_ref().map(|access| access.turns().clone()),
         });
         let supervisor = supervise(Arc::clone(&instance), connection, incoming, handle, ended);
         tasks.spawn(async move {

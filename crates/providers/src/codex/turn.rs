@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    gateway::GatewayTurn,
     host_tools::{HostToolAgent, HostToolCalls},
     jsonrpc::{CallError, RpcIncoming},
     turn_port::TurnPort,
@@ -175,6 +176,8 @@ pub struct CodexTurn<'a> {
     /// Pending steers: the message, and whether Codex accepted it.
     pub steering: JoinSet<(MessageId, bool)>,
     model: Option<String>,
+    /// Its calls carry the thread's id in a header.
+    _model_calls: Option<GatewayTurn>,
 }
 
 impl<'a> CodexTurn<'a> {
@@ -186,9 +189,12 @@ impl<'a> CodexTurn<'a> {
         request: &TurnRequest,
     ) -> Option<Self> {
         let agent = HostToolAgent::with_program(request.workspace.clone());
+        let incoming = instance.router.attach(&opened.thread)?;
+        let model_calls = instance.model_calls.as_ref();
         Some(Self {
             port,
-            incoming: instance.router.attach(&opened.thread)?,
+            incoming,
+            _model_calls: model_calls.map(|calls| calls.begin(&request.meter, Some(&opened.thread))),
             instance,
             thread: opened.thread.clone(),
             parser: CodexParser::new(opened.model.clone(), opened.total),

@@ -24,7 +24,7 @@ mod tests;
 mod tool_loop;
 pub mod tools;
 mod turn;
-mod wire;
+pub(crate) mod wire;
 pub mod xml;
 
 pub use access::{AccessSource, ApiAccess, ApiHeader, ApiKey, is_at_host, is_local};

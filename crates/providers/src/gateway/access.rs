@@ -1,6 +1,6 @@
 //! What a process inside of a sandbox gets to reach the gateway.
 
-use super::{GatewayLease, ModelGateway, ModelWire, wire::guest_url};
+use super::{GatewayLease, GatewayTurns, ModelGateway, ModelWire, wire::guest_url};
 use crate::agent_tokens::{AgentTokenError, secret::AgentTokenSecret};
 use domain::{
     mcp::{McpTransport, NamedMcpServer},
@@ -26,6 +26,8 @@ pub struct GatewayRoute {
     pub missing_key: Option<String>,
     /// Whether only public addresses may be reached.
     pub is_guarded: bool,
+    /// Whether it leads to a model API, whose calls belong to a run and cost something.
+    pub is_model_api: bool,
 }
 
 impl fmt::Debug for GatewayRoute {
@@ -39,6 +41,7 @@ impl fmt::Debug for GatewayRoute {
 pub struct GatewayAccess {
     token: AgentTokenSecret,
     variables: Vec<(OsString, OsString)>,
+    turns: GatewayTurns,
     _lease: GatewayLease,
 }
 
@@ -68,8 +71,9 @@ impl ModelGateway {
         routes.extend(servers.iter().filter_map(server_route));
         let token = AgentTokenSecret::generate()?;
         let variables = wires.iter().flat_map(|wire| wire.variables(environment, token.reveal())).collect();
-        let lease = self.add(token.clone(), sandbox.clone(), routes);
-        Ok(GatewayAccess { token, variables, _lease: lease })
+        let turns = GatewayTurns::default();
+        let lease = self.add(token.clone(), sandbox.clone(), routes, turns.clone());
+        Ok(GatewayAccess { token, variables, turns, _lease: lease })
     }
 }
 
@@ -77,6 +81,11 @@ impl GatewayAccess {
     /// The token; only for the process that it belongs to.
     pub fn reveal(&self) -> &str {
         self.token.reveal()
+    }
+
+    /// Binds the token to the runs of the process.
+    pub fn turns(&self) -> &GatewayTurns {
+        &self.turns
     }
 
     /// The variables by which the program finds its APIs at the gateway.
@@ -99,6 +108,7 @@ fn server_route(server: &NamedMcpServer) -> Option<GatewayRoute> {
         headers: headers.collect(),
         missing_key: None,
         is_guarded: !server.is_from_operator(),
+        is_model_api: false,
     })
 }
 

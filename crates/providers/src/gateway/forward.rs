@@ -1,6 +1,6 @@
 //! Passes a request of a program on to the route that it names, with the real key instead of the program's token.
 
-use super::{GatewayGrant, GatewayRoute, ModelGateway};
+use super::{GatewayGrant, GatewayRoute, ModelGateway, metered_answer::MeteredAnswer};
 use reqwest::{
     Method,
     header::{self, HeaderMap, HeaderName, HeaderValue},
@@ -60,6 +60,8 @@ pub struct GatewayResponse {
 /// Dropping it closes the connection to the API.
 pub struct GatewayBody {
     response: reqwest::Response,
+    /// For a model call.
+    metered: Option<MeteredAnswer>,
     _request: OwnedSemaphorePermit,
 }
 
@@ -72,6 +74,10 @@ pub enum GatewayRefusal {
     Route(String),
     #[error("{0}")]
     MissingKey(String),
+    #[error("no turn is running: model calls are possible only while the agent answers")]
+    NoTurn,
+    #[error("a budget that counts this run is used up; see the budgets of the workspace")]
+    Budget,
     #[error("too many requests at the same time")]
     TooMany,
     #[error("the request cannot be passed on: {0}")]
@@ -85,7 +91,8 @@ impl GatewayRefusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::Token | Self::MissingKey(_) => 401,
-            Self::Route(_) => 403,
+            Self::Route(_) | Self::NoTurn => 403,
+            Self::Budget => 402,
             Self::TooMany => 429,
             Self::Invalid(_) => 400,
             Self::Unreachable(_) => 502,
@@ -110,6 +117,14 @@ impl ModelGateway {
         }
         let permit = permit(&grant)?;
         let url = target.url(route)?;
+        // What only reads, such as the list of models, costs nothing.
+        let turn = match route.is_model_api && method == Method::POST {
+            true => Some(grant.turns.current(&headers).ok_or(GatewayRefusal::NoTurn)?),
+            false => None,
+        };
+        if let Some(turn) = &turn {
+            turn.admit().await?;
+        }
         let http = self.client(route)?;
         let request = http.request(method, url).headers(outgoing(&headers, route)).body(body).send();
         let response = timeout(RESPONSE_TIMEOUT, request)
@@ -121,7 +136,10 @@ impl ModelGateway {
         let headers = response.headers().iter().filter(|(name, _)| is_kept(name));
         let headers = headers.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
         let status = response.status().as_u16();
-        Ok(GatewayResponse { status, headers, body: GatewayBody { response, _request: permit } })
+        let content_type = response.headers().get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let is_stream = content_type.starts_with(b"text/event-stream");
+        let metered = turn.map(|turn| MeteredAnswer::new(&route.name, &target.path, is_stream, turn));
+        Ok(GatewayResponse { status, headers, body: GatewayBody { response, metered, _request: permit } })
     }
 
     fn client(&self, route: &GatewayRoute) -> Result<reqwest::Client, GatewayRefusal> {
@@ -163,7 +181,17 @@ impl GatewayBody {
     /// The next piece; `None` at the end. An error ends the response early.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
         match timeout(IDLE_TIMEOUT, self.response.chunk()).await {
-            Ok(Ok(piece)) => Ok(piece.map(|piece| piece.to_vec())),
+            Ok(Ok(Some(piece))) => {
+                if let Some(metered) = &mut self.metered {
+                    metered.push(&piece);
+                }
+                Ok(Some(piece.to_vec()))
+            }
+            Ok(Ok(None)) => {
+                // Recorded before the program sees the end.
+                self.metered = None;
+                Ok(None)
+            }
             Ok(Err(error)) => Err(error.without_url().to_string()),
             Err(_) => Err("nothing arrived for too long".to_owned()),
         }
@@ -250,6 +278,7 @@ mod tests {
             headers: vec![(name("x-api-key"), HeaderValue::from_static("real"))],
             missing_key: None,
             is_guarded: false,
+            is_model_api: true,
         }
     }
 

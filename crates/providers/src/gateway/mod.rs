@@ -6,15 +6,22 @@
 //! ```
 //!
 //! A provider asks for a [`GatewayAccess`] when it starts a process: a random token and the variables by which the program
-//! finds the gateway. The token is revoked when the process is gone. [`ModelGateway::forward`] passes a request on, to the
-//! routes of its token and nowhere else. `crates/server` serves it, in sandboxes only.
+//! finds the gateway. The token is revoked when the process is gone. A process outlives its turns, so a token is bound to
+//! the runs of its turns, one after another, by [`GatewayTurns`]: model calls belong to a run, and there are none between
+//! turns. [`ModelGateway::forward`] passes a request on, to the routes of its token and nowhere else, and counts with the
+//! [`RunMeter`] of the run. `crates/server` serves it, in sandboxes only.
 
 mod access;
 mod forward;
+mod meter;
+mod metered_answer;
+mod turns;
 mod wire;
 
 pub use access::{GatewayAccess, GatewayRoute, TOKEN_PLACE, server_inside};
 pub use forward::{GatewayBody, GatewayRefusal, GatewayRequest, GatewayResponse};
+pub use meter::{MeteredCalls, RunMeter};
+pub use turns::{GatewayTurn, GatewayTurns};
 pub use wire::ModelWire;
 
 use crate::agent_tokens::secret::AgentTokenSecret;
@@ -57,6 +64,8 @@ struct GatewayGrant {
     sandbox: SandboxKey,
     routes: Vec<GatewayRoute>,
     requests: Arc<Semaphore>,
+    /// The runs whose turns the process has now.
+    turns: GatewayTurns,
 }
 
 impl ModelGateway {
@@ -78,10 +87,16 @@ impl ModelGateway {
         self.grants().iter().fold(None, matching).filter(|grant| grant.sandbox.as_str() == sandbox)
     }
 
-    fn add(&self, secret: AgentTokenSecret, sandbox: SandboxKey, routes: Vec<GatewayRoute>) -> GatewayLease {
+    fn add(
+        &self,
+        secret: AgentTokenSecret,
+        sandbox: SandboxKey,
+        routes: Vec<GatewayRoute>,
+        turns: GatewayTurns,
+    ) -> GatewayLease {
         let number = self.0.issued.fetch_add(1, Ordering::Relaxed);
         let requests = Arc::new(Semaphore::new(MAX_REQUESTS));
-        self.grants().push(Arc::new(GatewayGrant { number, secret, sandbox, routes, requests }));
+        self.grants().push(Arc::new(GatewayGrant { number, secret, sandbox, routes, requests, turns }));
         GatewayLease { number, gateway: self.clone() }
     }
 }

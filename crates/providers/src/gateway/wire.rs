@@ -150,7 +150,14 @@ impl ModelWire {
         });
         let base_url =
             value(environment, self.url_variable).unwrap_or(self.default_url).trim_end_matches('/').to_owned();
-        GatewayRoute { name: self.name.to_owned(), base_url, headers, missing_key, is_guarded: false }
+        GatewayRoute {
+            name: self.name.to_owned(),
+            base_url,
+            headers,
+            missing_key,
+            is_guarded: false,
+            is_model_api: true,
+        }
     }
 }
 

@@ -25,6 +25,7 @@ pub fn workspace_with(tools: impl IntoIterator<Item = Arc<dyn HostTool>>) -> Age
         )),
         home: ".".into(),
         sandbox: None,
+        servers_sandbox: None,
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: HostTools::new(tools).unwrap(),

@@ -50,6 +50,7 @@ fn start(prompt: &str, capacity: usize) -> (TurnFuture, Receiver<ProviderEvent>,
             )),
             home: PathBuf::new(),
             sandbox: None,
+            servers_sandbox: None,
             skills: Vec::new(),
             mcp_servers: Vec::new(),
             host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
@@ -62,6 +63,7 @@ fn start(prompt: &str, capacity: usize) -> (TurnFuture, Receiver<ProviderEvent>,
         later: crate::LaterMessages::default(),
         history: vec![].into(),
         session: None,
+        meter: crate::gateway::RunMeter::default(),
     };
     let (events, receiver) = channel(capacity);
     let (sender, commands) = channel(4);

@@ -116,16 +116,19 @@ impl Store {
     }
 
     /// Returns a budget that counts these subjects and is used up, if there is one. A run is counted in the period in which
-    /// it was queued, so its own time is asked about besides the present.
+    /// it was queued, so its own time is asked about besides the present. `unstored` is what the asking run has cost so far
+    /// and has not stored yet.
     pub async fn check_budget(
         &self,
         owner: &Owner,
         subjects: BudgetSubjects<'_>,
         times: &[Timestamp],
+        unstored: Cost,
     ) -> Result<Option<BudgetStatus>> {
         for budget in self.stored_budgets(owner).await?.into_iter().filter(|budget| budget.scope.covers(subjects)) {
             for at in times {
-                let status = self.budget_status(owner, budget.clone(), *at).await?;
+                let mut status = self.budget_status(owner, budget.clone(), *at).await?;
+                status.spent = status.spent + unstored;
                 if status.is_used_up() {
                     return Ok(Some(status));
                 }

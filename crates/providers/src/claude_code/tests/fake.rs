@@ -94,6 +94,7 @@ impl ClaudeHarness {
             )),
             home,
             sandbox: None,
+            servers_sandbox: None,
             skills: Vec::new(),
             mcp_servers: Vec::new(),
             host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
@@ -124,6 +125,7 @@ impl ClaudeHarness {
             later: crate::LaterMessages::default(),
             history,
             session: None,
+            meter: crate::gateway::RunMeter::default(),
         }
     }
 

@@ -57,6 +57,7 @@ pub fn workspace(home: &Path) -> AgentWorkspace {
         )),
         home: home.to_owned(),
         sandbox: None,
+        servers_sandbox: None,
         skills: Vec::new(),
         mcp_servers: Vec::new(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
@@ -226,6 +227,7 @@ impl CodexHarness {
             later: crate::LaterMessages::default(),
             history: vec![crate::HistoryMessage::new(crate::HistoryAuthor::Person("ann".into()), "before")].into(),
             session,
+            meter: crate::gateway::RunMeter::default(),
         };
         let turn = self.codex.turn(request, TurnChannel { events, commands: received, keeps_raw: false });
         let mut task = JoinSet::new();

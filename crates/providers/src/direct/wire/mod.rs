@@ -19,7 +19,10 @@ use failure::{ModelFailure, ModelFailureKind};
 use names::ToolNames;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use workbench::{event_stream::EventStreamParser, outside::OutsideSource};
+use workbench::{
+    event_stream::{EventStreamParser, ServerSentEvent},
+    outside::OutsideSource,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelApiKind {
@@ -175,14 +178,29 @@ impl AnswerParser {
             if self.keeps_raw && serde_json::from_str::<IgnoredAny>(&event.data).is_ok() {
                 pieces.push(AnswerPiece::Raw(event.data.clone()));
             }
-            let is_known = match &mut self.reader {
-                VendorReader::Messages(reader) => reader.read(&event, pieces)?,
-                VendorReader::Chat(reader) => reader.read(&event, pieces)?,
-                VendorReader::Responses(reader) => reader.read(&event, pieces)?,
-                VendorReader::Gemini(reader) => reader.read(&event, pieces)?,
-            };
-            self.skipped += u32::from(!is_known);
+            self.read(&event, pieces)?;
         }
+        Ok(())
+    }
+
+    /// Parses an answer that arrived whole instead of as a stream: each API has an event with the same fields.
+    pub fn push_whole(&mut self, answer: &str, pieces: &mut Vec<AnswerPiece>) -> Result<(), ModelFailure> {
+        let data = match &self.reader {
+            VendorReader::Messages(_) => format!(r#"{{"type":"message_start","message":{answer}}}"#),
+            VendorReader::Responses(_) => format!(r#"{{"type":"response.completed","response":{answer}}}"#),
+            VendorReader::Chat(_) | VendorReader::Gemini(_) => answer.to_owned(),
+        };
+        self.read(&ServerSentEvent { name: "message".to_owned(), data, id: None }, pieces)
+    }
+
+    fn read(&mut self, event: &ServerSentEvent, pieces: &mut Vec<AnswerPiece>) -> Result<(), ModelFailure> {
+        let is_known = match &mut self.reader {
+            VendorReader::Messages(reader) => reader.read(event, pieces)?,
+            VendorReader::Chat(reader) => reader.read(event, pieces)?,
+            VendorReader::Responses(reader) => reader.read(event, pieces)?,
+            VendorReader::Gemini(reader) => reader.read(event, pieces)?,
+        };
+        self.skipped += u32::from(!is_known);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Tests of the turn machine: inputs in, effects out.
 
+mod metered;
+
 use super::{PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason, coalesce};
 use domain::{
     agent::ToolPolicy,
