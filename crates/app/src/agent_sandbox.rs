@@ -19,8 +19,11 @@ use std::{
     sync::Arc,
 };
 use tokio::net::TcpStream;
-use workbench::project_sandbox::{
-    EGRESS_PORT, EgressProxy, GuestFuture, GuestPort, GuestService, MountedProgram, SandboxSpec,
+use workbench::{
+    process::{LaunchedProcess, Launcher, ProcessFuture, ProcessSpec, ProcessStartError, Supervisor},
+    project_sandbox::{
+        EGRESS_PORT, EgressProxy, GuestFuture, GuestPort, GuestService, MountedProgram, SandboxLauncher, SandboxSpec,
+    },
 };
 
 /// Tries the sandbox that the operator wants. There is no weaker one instead: then agents' programs do not start.
@@ -30,10 +33,39 @@ pub async fn choose(config: &AppConfig, machine: &MachineSandboxes) -> AgentSand
     }
     match machine.manager(SandboxChoice::Native).await {
         Ok(manager) => AgentSandboxes::Inside(manager),
-        Err(refusal) => AgentSandboxes::Refused(format!(
-            "The programs of agents run only in a sandbox, and {refusal}. docs/sandbox.md says what it needs; the setting \
-             sandbox.agents = \"none\" lets them run with all rights of the server's user."
-        )),
+        Err(why) => AgentSandboxes::Refused(refusal(&why)),
+    }
+}
+
+/// Why the programs of agents cannot run, and what to do.
+pub fn refusal(why: &str) -> String {
+    format!(
+        "The programs of agents run only in a sandbox, and {why}. docs/sandbox.md says what it needs; the setting \
+         sandbox.agents = \"none\" lets them run with all rights of the server's user."
+    )
+}
+
+/// Starts programs where their specs say: in the sandboxes of this machine, or outside.
+pub struct MachineLauncher {
+    pub machine: Arc<MachineSandboxes>,
+    pub supervisor: Supervisor,
+    /// The server's `PATH`, where the interpreters of scripts are.
+    pub search_path: Option<OsString>,
+}
+
+impl Launcher for MachineLauncher {
+    fn launch(&self, spec: ProcessSpec) -> ProcessFuture<'_, Result<LaunchedProcess, ProcessStartError>> {
+        Box::pin(async move {
+            let supervisor = self.supervisor.clone();
+            if spec.sandbox.is_none() {
+                return supervisor.launch(spec).await;
+            }
+            let program = spec.program.display().to_string();
+            let sandboxes = self.machine.manager(SandboxChoice::Native).await;
+            let sandboxes = sandboxes.map_err(|reason| ProcessStartError::Refused { program, reason })?;
+            let search_path = self.search_path.clone();
+            SandboxLauncher { sandboxes, supervisor, search_path }.launch(spec).await
+        })
     }
 }
 

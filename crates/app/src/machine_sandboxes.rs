@@ -1,7 +1,10 @@
 //! The sandboxes of this machine, found by trial runs: a manager for each tier that is used. Programs of agents and commands of a
 //! project share one sandbox.
 
-use crate::{agent_sandbox, config::AppConfig};
+use crate::{
+    agent_sandbox,
+    config::{AgentIsolation, AppConfig},
+};
 use domain::project::{EnforcementLevel, ProjectIsolation, ProjectSpace, SandboxChoice, SandboxTier, SpaceKey};
 use sandbox::{Enforcement, Isolation, IsolationTier, LocalDriver, SandboxDriver, SandboxSetting, choose};
 use std::{
@@ -119,13 +122,22 @@ impl Sandboxes for MachineSandboxes {
     fn open<'a>(&'a self, space: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>> {
         Box::pin(async move {
             let manager = self.manager(space.settings.sandbox).await.map_err(unavailable)?;
-            let spec = manager.spec(space);
-            let lease = manager.open(&spec).await?;
-            // What the server has written since the sandbox was opened, such as uploads.
-            if spec.owns_workspace {
-                manager.hand_over(&[&spec.workspace]).await?;
+            Ok(manager.open(&manager.spec(space)).await?)
+        })
+    }
+
+    fn for_programs<'a>(
+        &'a self,
+        space: &'a ProjectSpace,
+    ) -> SandboxesFuture<'a, Result<Option<SandboxManager>, SandboxUnavailable>> {
+        Box::pin(async move {
+            let is_inside = runs_inside(space.settings.sandbox, self.config.sandbox.agents);
+            if !is_inside || !self.config.server.role.executes_runs() {
+                return Ok(None);
             }
-            Ok(lease)
+            // Programs need the ports of a network of their own, so there is no weaker tier for them.
+            let manager = self.manager(SandboxChoice::Native).await;
+            manager.map(Some).map_err(|refusal| SandboxUnavailable(agent_sandbox::refusal(&refusal)))
         })
     }
 
@@ -161,6 +173,15 @@ impl Sandboxes for MachineSandboxes {
 impl fmt::Debug for MachineSandboxes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MachineSandboxes").finish_non_exhaustive()
+    }
+}
+
+/// Whether the programs of agents run in a sandbox: a project that chooses one by name decides for itself.
+fn runs_inside(choice: SandboxChoice, setting: AgentIsolation) -> bool {
+    match choice {
+        SandboxChoice::None => false,
+        SandboxChoice::Native => true,
+        SandboxChoice::Auto | SandboxChoice::Docker | SandboxChoice::Landlock => setting != AgentIsolation::None,
     }
 }
 
@@ -207,5 +228,26 @@ fn report(isolation: Isolation) -> ProjectIsolation {
         pids: level(pids),
         disk: level(disk),
         warnings,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs_inside;
+    use crate::config::AgentIsolation;
+    use domain::project::SandboxChoice;
+
+    #[test]
+    fn invariant_26_contained_a_project_decides_for_the_programs_of_its_agents() {
+        for (choice, by_default, where_none_is_set) in [
+            (SandboxChoice::Auto, true, false),
+            (SandboxChoice::Docker, true, false),
+            (SandboxChoice::Landlock, true, false),
+            (SandboxChoice::Native, true, true),
+            (SandboxChoice::None, false, false),
+        ] {
+            assert_eq!(runs_inside(choice, AgentIsolation::Auto), by_default, "{choice:?}");
+            assert_eq!(runs_inside(choice, AgentIsolation::None), where_none_is_set, "{choice:?}");
+        }
     }
 }

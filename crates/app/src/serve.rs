@@ -3,7 +3,7 @@
 //! Everything that lives as long as the server is started here.
 
 use crate::{
-    agent_sandbox,
+    agent_sandbox::{self, MachineLauncher},
     cli::{doctor, version},
     config::{AppConfig, DatabaseSetting, NodeRole, TlsSetting},
     data_folder::{self, PreparedFolder},
@@ -37,7 +37,6 @@ use workbench::{
     process::{Launcher, Supervisor},
     project_commands::ProjectCommands,
     project_files::ProjectStorage,
-    project_sandbox::SandboxLauncher,
     sandboxes::Sandboxes,
 };
 
@@ -203,7 +202,12 @@ impl RunningServer {
         let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
         let machine = Arc::new(MachineSandboxes::new(config));
         let sandboxes = agent_sandbox::choose(config, &machine).await;
-        let launcher = RecordedLauncher { launcher: launcher(config, &supervisor, &sandboxes), store: store.clone() };
+        let launcher = MachineLauncher {
+            machine: Arc::clone(&machine),
+            supervisor: supervisor.clone(),
+            search_path: agent_sandbox::search_path(config),
+        };
+        let launcher = RecordedLauncher { launcher: Arc::new(launcher), store: store.clone() };
         let mcp = provider_setup::mcp_manager(config, launcher.clone())?;
         let launcher: Arc<dyn Launcher> = Arc::new(launcher);
         let providers = provider_setup::registry(config, &launcher, &mcp, host_tools_address, sandboxes.clone());
@@ -318,18 +322,6 @@ impl RunningServer {
             tracing::warn!("the database did not close in time");
         }
         tracing::info!("stopped");
-    }
-}
-
-/// What starts the programs of agents, each where its spec says.
-fn launcher(config: &AppConfig, supervisor: &Supervisor, sandboxes: &AgentSandboxes) -> Arc<dyn Launcher> {
-    match sandboxes {
-        AgentSandboxes::Inside(sandboxes) => Arc::new(SandboxLauncher {
-            sandboxes: sandboxes.clone(),
-            supervisor: supervisor.clone(),
-            search_path: agent_sandbox::search_path(config),
-        }),
-        AgentSandboxes::Outside | AgentSandboxes::Refused(_) => Arc::new(supervisor.clone()),
     }
 }
 

@@ -12,14 +12,22 @@ use domain::{
     agent::{Agent, AgentSpec},
     calling_agent::CallingAgent,
     ids::{AgentId, RoomId},
-    mcp::McpTierServers,
+    mcp::{McpTierServers, McpTransport, NamedMcpServer},
     owner::Owner,
+    project::ProjectSpace,
     run::RunError,
 };
-use providers::{AgentSandboxes, AgentWorkspace};
+use providers::AgentWorkspace;
 use std::{io, sync::Arc};
 use store::StoreError;
 use workbench::project_sandbox::{SandboxManager, SandboxSpec};
+
+/// Where what runs for an agent runs. `None`: there is nothing to run, or the project or the operator lets it run outside.
+struct AgentPlaces {
+    program: Option<SandboxManager>,
+    /// The error says why no sandbox works: then no server is started.
+    servers: Result<Option<SandboxManager>, String>,
+}
 
 impl Engine {
     /// Checks that the MCP servers that an agent names exist.
@@ -54,10 +62,15 @@ impl Engine {
                 return Err(RunError::new("unavailable", message));
             }
         };
-        let sandboxes = self.sandboxes_for(&agent)?;
+        let AgentPlaces { program: sandboxes, servers: server_sandboxes } = self.sandboxes_for(&agent, &space).await?;
+        let (server_sandboxes, no_servers) = match server_sandboxes {
+            Ok(sandboxes) => (sandboxes, None),
+            Err(why) => (None, Some(why)),
+        };
         let created = self.run_blocking(move |engine| {
             let folders = &engine.config().folders;
             let failed = |error: io::Error| folder_error(room_id, named.id, &error);
+            let servers_sandbox = server_sandboxes.map(|sandboxes| Arc::new(sandboxes.spec(&space)));
             let (home, sandbox) = match sandboxes {
                 None => {
                     folders.create(&space, named.id).map_err(failed)?;
@@ -78,6 +91,7 @@ impl Engine {
                 space,
                 home,
                 sandbox,
+                servers_sandbox,
                 skills,
                 mcp_servers: Vec::new(),
                 provider_settings: Arc::default(),
@@ -114,27 +128,50 @@ impl Engine {
         }
         let mut mcp_servers = resolved.usable();
         introduce_caller(&mut mcp_servers, CallingAgent { room_id, agent_id: id });
+        if let Some(why) = no_servers {
+            notices.extend(leave_out_programs(&mut mcp_servers, &why));
+        }
         Ok((AgentWorkspace { mcp_servers, provider_settings, ..place }, notices))
     }
 
-    /// The sandboxes that the program of this agent runs in. `None`: it has no program, or the operator lets it run outside.
-    fn sandboxes_for(&self, agent: &Agent) -> Result<Option<SandboxManager>, RunError> {
-        let provider = self.providers().get(&agent.spec.provider);
-        match (provider.is_some_and(|provider| provider.runs_program()), self.providers().sandboxes()) {
-            (false, _) | (true, AgentSandboxes::Outside) => Ok(None),
-            (true, AgentSandboxes::Inside(sandboxes)) => Ok(Some(sandboxes.clone())),
-            (true, AgentSandboxes::Refused(advice)) => Err(RunError::new("no_sandbox", advice.clone())),
+    /// The sandboxes that the program of this agent runs in, and those for the stdio MCP servers that we start for an agent
+    /// without a program. A room without a project shares the servers of its workspace, which are outside.
+    async fn sandboxes_for(&self, agent: &Agent, space: &ProjectSpace) -> Result<AgentPlaces, RunError> {
+        let runs_program = self.providers().get(&agent.spec.provider).is_some_and(|provider| provider.runs_program());
+        if !runs_program && space.key.project_id().is_none() {
+            return Ok(AgentPlaces { program: None, servers: Ok(None) });
+        }
+        let sandboxes = self.config().projects.sandboxes.for_programs(space).await;
+        match runs_program {
+            true => {
+                let program = sandboxes.map_err(|why| RunError::new("no_sandbox", why.to_string()))?;
+                Ok(AgentPlaces { program, servers: Ok(None) })
+            }
+            // An agent on a model API can answer without its servers.
+            false => Ok(AgentPlaces { program: None, servers: sandboxes.map_err(|why| why.to_string()) }),
         }
     }
 
-    /// Gives files that were written for an agent's program to the user of its sandbox.
-    pub(crate) async fn hand_over(&self, sandbox: Option<&Arc<SandboxSpec>>) -> Result<(), RunError> {
-        let Some(sandbox) = sandbox.cloned() else { return Ok(()) };
-        let done = self.run_blocking(move |_| sandbox.hand_over(&sandbox.workspace)).await;
-        let failed = |error: &dyn std::fmt::Display| {
-            RunError::new("no_folder", format!("the sandbox has no access to its folder: {error}"))
+    /// The sandbox in which the stdio MCP servers of a room's project run when we start them. The inner error says why there
+    /// is none.
+    pub(crate) async fn servers_sandbox(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+    ) -> Result<Result<Option<Arc<SandboxSpec>>, String>, EngineError> {
+        let space = self.room_space(owner, room).await?;
+        if space.key.project_id().is_none() {
+            return Ok(Ok(None));
+        }
+        let sandboxes = match self.config().projects.sandboxes.for_programs(&space).await {
+            Ok(sandboxes) => sandboxes,
+            Err(why) => return Ok(Err(why.to_string())),
         };
-        done.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+        let Some(sandboxes) = sandboxes else { return Ok(Ok(None)) };
+        let sandbox = Arc::new(sandboxes.spec(&space));
+        let created = self.run_blocking(move |engine| engine.config().folders.create_space(&space)).await;
+        let created = created.and_then(|created| created.map_err(|error| error.to_string()));
+        Ok(created.map(|()| Some(sandbox)))
     }
 
     async fn resolve_servers_in_room(
@@ -206,6 +243,17 @@ impl Engine {
         let engine = self.clone();
         tokio::task::spawn_blocking(move || work(&engine)).await.map_err(|error| error.to_string())
     }
+}
+
+/// Removes the servers that are programs. Returns a notice for each.
+fn leave_out_programs(servers: &mut Vec<NamedMcpServer>, why: &str) -> Vec<RunNotice> {
+    let is_program = |server: &mut NamedMcpServer| matches!(server.config.transport, McpTransport::Stdio { .. });
+    let left_out = servers.extract_if(.., is_program);
+    let notice = |server: NamedMcpServer| RunNotice {
+        status: "mcp_server_failed",
+        message: format!("The MCP server {} is left out: {why}", server.name),
+    };
+    left_out.map(notice).collect()
 }
 
 pub(crate) fn list_names(names: &[String]) -> String {

@@ -74,7 +74,9 @@ impl Isolation {
                 (Partial, Full, Partial)
             }
             IsolationTier::None => {
-                warn("No isolation: commands have all rights of the server's user, its files and its network.");
+                warn(
+                    "No isolation: commands and programs of agents have all rights of the server's user, its files and its network.",
+                );
                 (None, None, None)
             }
         };

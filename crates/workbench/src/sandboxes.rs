@@ -1,6 +1,6 @@
 //! The sandboxes of projects, as the engine and the host tools see them.
 
-use crate::project_sandbox::{SandboxLease, SandboxManagerError};
+use crate::project_sandbox::{SandboxLease, SandboxManager, SandboxManagerError};
 use domain::project::{ProjectIsolation, ProjectSpace, SandboxChoice, SpaceKey};
 use std::{fmt, future::Future, pin::Pin};
 
@@ -12,6 +12,13 @@ pub trait Sandboxes: fmt::Debug + Send + Sync {
 
     /// Returns the running sandbox of a space, and starts it first if it does not run. The folder of the space must exist.
     fn open<'a>(&'a self, space: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>>;
+
+    /// Returns where the programs of agents run in a space: what the project chooses, else what the operator has set. `None`:
+    /// outside, by such a setting, with all rights of the server's user.
+    fn for_programs<'a>(
+        &'a self,
+        space: &'a ProjectSpace,
+    ) -> SandboxesFuture<'a, Result<Option<SandboxManager>, SandboxUnavailable>>;
 
     /// Returns the sandbox of a space if it runs.
     fn find(&self, space: SpaceKey) -> SandboxesFuture<'_, Option<SandboxLease>>;
@@ -51,6 +58,13 @@ impl Sandboxes for NoSandboxes {
 
     fn open<'a>(&'a self, _: &'a ProjectSpace) -> SandboxesFuture<'a, Result<SandboxLease, SandboxOpenError>> {
         Box::pin(async { Err(none().into()) })
+    }
+
+    fn for_programs<'a>(
+        &'a self,
+        _: &'a ProjectSpace,
+    ) -> SandboxesFuture<'a, Result<Option<SandboxManager>, SandboxUnavailable>> {
+        Box::pin(async { Ok(None) })
     }
 
     fn find(&self, _: SpaceKey) -> SandboxesFuture<'_, Option<SandboxLease>> {

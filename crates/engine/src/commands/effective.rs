@@ -11,7 +11,7 @@ use domain::{
     agent::{Agent, PolicyDecision, ToolPolicy},
     approval::RememberScope,
     ids::{AgentId, RoomId},
-    mcp::{McpTier, NamedMcpServer, tool_name},
+    mcp::{McpTier, McpTransport, NamedMcpServer, tool_name},
     permission::Permission,
 };
 use providers::host_tools::{HostToolAudience, HostToolDefinition, HostTools, SERVER_NAME, tools::ASK_USER};
@@ -21,7 +21,10 @@ use tokio::{
     task::JoinSet,
     time::{Instant, timeout_at},
 };
-use workbench::mcp::McpToolListing;
+use workbench::{
+    mcp::{McpToolListing, PlacedMcpServer},
+    project_sandbox::SandboxSpec,
+};
 
 /// The time limit for listing the tools of all servers.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -142,7 +145,11 @@ impl Engine {
         let stored = self.skill_servers(owner, &agent.spec).await?;
         let tiers = self.skill_tiers(&agent.spec, &stored).await;
         let resolved = self.resolve_servers(owner, &agent.spec, tiers, room).await?;
-        let listings = if with_tools { self.list_all(&resolved.servers).await } else { Vec::new() };
+        let sandbox = match room.filter(|_| with_tools) {
+            Some(room) => self.servers_sandbox(owner, room).await?,
+            None => Ok(None),
+        };
+        let listings = if with_tools { self.list_all(&resolved.servers, sandbox).await } else { Vec::new() };
         let mut servers: Vec<EffectiveServer> = Vec::with_capacity(resolved.servers.len());
         for server in resolved.servers {
             let missing = match server.server {
@@ -170,14 +177,30 @@ impl Engine {
         })
     }
 
-    /// Lists the tools of all servers concurrently; a timeout is reported as a problem of that server.
-    async fn list_all(&self, servers: &[ResolvedServer]) -> Vec<(String, Result<Arc<McpToolListing>, ServerProblem>)> {
+    /// Lists the tools of all servers concurrently, of programs in this sandbox; a timeout is reported as a problem of that
+    /// server.
+    async fn list_all(
+        &self,
+        servers: &[ResolvedServer],
+        sandbox: Result<Option<Arc<SandboxSpec>>, String>,
+    ) -> Vec<(String, Result<Arc<McpToolListing>, ServerProblem>)> {
+        let mut listed = Vec::new();
         let until = Instant::now() + LIST_TIMEOUT;
         let mut listing = JoinSet::new();
         for server in servers.iter().filter_map(|resolved| resolved.server.as_ref().ok()) {
+            let placed = match (&sandbox, &server.config.transport) {
+                (Err(why), McpTransport::Stdio { .. }) => {
+                    listed.push((server.name.clone(), Err(ServerProblem { code: "no_sandbox", message: why.clone() })));
+                    continue;
+                }
+                (sandbox, _) => {
+                    let sandbox = sandbox.as_ref().ok().and_then(Option::as_ref);
+                    PlacedMcpServer::new(server.clone(), sandbox)
+                }
+            };
             let (engine, server) = (self.clone(), server.clone());
             listing.spawn(async move {
-                let listed = match timeout_at(until, engine.mcp().tools(&server)).await {
+                let listed = match timeout_at(until, engine.mcp().tools_of(&placed)).await {
                     Ok(Ok(listing)) => Ok(listing),
                     Ok(Err(failure)) => Err(server_problem(engine.mcp_failed(&server, &failure))),
                     Err(_) => Err(server_problem(mcp_live::timeout_error(&server, LIST_TIMEOUT))),
@@ -185,7 +208,6 @@ impl Engine {
                 (server.name, listed)
             });
         }
-        let mut listed = Vec::new();
         while let Some(one) = listing.join_next().await {
             match one {
                 Ok(one) => listed.push(one),

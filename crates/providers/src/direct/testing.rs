@@ -27,6 +27,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+use workbench::mcp::PlacedMcpServer;
 
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -145,11 +146,11 @@ pub fn calls(name: &str, input: &Value) -> Vec<Value> {
 pub struct EchoToolbox;
 
 impl McpToolbox for EchoToolbox {
-    fn list(&self, servers: Vec<NamedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
+    fn list(&self, servers: Vec<PlacedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
         let tool =
             |name: &str| ServerTool { name: name.into(), description: "x".into(), schema: json!({"type": "object"}) };
-        let listing = move |server: NamedMcpServer| ServerToolList {
-            tools: match server.name.as_str() {
+        let listing = move |server: PlacedMcpServer| ServerToolList {
+            tools: match server.server.name.as_str() {
                 "broken" => Err("it does not start".into()),
                 _ => Ok(vec![tool("read.file"), tool("hang")]),
             },
@@ -160,7 +161,7 @@ impl McpToolbox for EchoToolbox {
 
     fn call(
         &self,
-        server: NamedMcpServer,
+        server: PlacedMcpServer,
         tool: String,
         input: Map<String, Value>,
         cancel: CancellationToken,
@@ -172,7 +173,7 @@ impl McpToolbox for EchoToolbox {
                 cancel.cancelled().await;
                 return ServerCallOutcome { outcome: ToolCallOutcome::text("cancelled", true), notices: Vec::new() };
             }
-            let text = format!("{} {tool} {}", server.name, Value::Object(input));
+            let text = format!("{} {tool} {}", server.server.name, Value::Object(input));
             let restarted = TurnEvent::Status { status: "mcp_restarted".into(), message: "it is back".into() };
             ServerCallOutcome { outcome: ToolCallOutcome::text(text, false), notices: vec![restarted] }
         })
@@ -264,6 +265,7 @@ pub fn workspace(servers: &[&str]) -> AgentWorkspace {
         )),
         home: ".".into(),
         sandbox: None,
+        servers_sandbox: None,
         skills: Vec::new(),
         mcp_servers: servers.iter().map(server).collect(),
         host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
@@ -282,6 +284,7 @@ pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> Running
         later: crate::LaterMessages::default(),
         history: Vec::new().into(),
         session: None,
+        meter: crate::gateway::RunMeter::default(),
     };
     let ((events, heard), (commands, received)) = (mpsc::channel(64), mpsc::channel(16));
     let mut task = JoinSet::new();
@@ -294,14 +297,14 @@ pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> Running
 pub struct EmptyToolbox;
 
 impl McpToolbox for EmptyToolbox {
-    fn list(&self, servers: Vec<NamedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
+    fn list(&self, servers: Vec<PlacedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
         let none = |server| ServerToolList { server, tools: Err("this server cannot reach MCP servers".into()) };
         Box::pin(async move { servers.into_iter().map(none).collect() })
     }
 
     fn call(
         &self,
-        _: NamedMcpServer,
+        _: PlacedMcpServer,
         _: String,
         _: Map<String, Value>,
         _: CancellationToken,

@@ -2,7 +2,7 @@
 
 use super::{
     CallOptions, McpCallResult, McpClientSettings, McpFailure, McpServerLogs, McpServerState, McpServerStatus,
-    McpToolListing,
+    McpToolListing, PlacedMcpServer,
     health::McpServerHealth,
     open::{IN_PROCESS_PREFIX, McpConnector},
     slot::McpServerSlot,
@@ -11,6 +11,7 @@ use super::{
 use crate::{
     egress::EgressPolicy,
     process::{Launcher, StderrTail},
+    project_sandbox::SandboxKey,
 };
 use domain::{
     mcp::{McpTransport, NamedMcpServer},
@@ -43,6 +44,8 @@ struct ServerKey {
     owner: Option<Owner>,
     transport: McpTransport,
     folder: Option<PathBuf>,
+    /// What runs in one sandbox is nothing to another.
+    sandbox: Option<SandboxKey>,
 }
 
 struct McpManagerInner {
@@ -82,9 +85,11 @@ impl From<&McpFailure> for McpTestError {
 }
 
 impl ServerKey {
+    /// A server outside of sandboxes.
     fn of(server: &NamedMcpServer) -> Self {
         let NamedMcpServer { config, owner, .. } = server;
-        Self { owner: owner.clone(), transport: config.transport.clone(), folder: config.folder.clone() }
+        let (transport, folder) = (config.transport.clone(), config.folder.clone());
+        Self { owner: owner.clone(), transport, folder, sandbox: None }
     }
 }
 
@@ -117,19 +122,27 @@ impl McpManager {
         self.0.slots().by_key.get(&ServerKey::of(server)).cloned()
     }
 
-    fn slot(&self, server: &NamedMcpServer) -> Arc<McpServerSlot> {
+    fn slot(&self, placed: &PlacedMcpServer) -> Arc<McpServerSlot> {
         let mut slots = self.0.slots();
         if !std::mem::replace(&mut slots.has_idle_task, true) {
             self.0.connector.background_tasks.spawn(stop_idle_servers(Arc::downgrade(&self.0), self.0.closing.clone()));
         }
+        let key = ServerKey { sandbox: placed.sandbox_key().cloned(), ..ServerKey::of(&placed.server) };
         let new =
-            || Arc::new(McpServerSlot::new(server.clone(), Arc::clone(&self.0.connector), self.0.closing.clone()));
-        Arc::clone(slots.by_key.entry(ServerKey::of(server)).or_insert_with(new))
+            || Arc::new(McpServerSlot::new(placed.clone(), Arc::clone(&self.0.connector), self.0.closing.clone()));
+        let slot = Arc::clone(slots.by_key.entry(key).or_insert_with(new));
+        slot.set_sandbox(placed.sandbox.as_ref());
+        slot
     }
 
     /// Returns the server's tools, and starts the server if needed. The list is cached until the server announces a
     /// change.
     pub async fn tools(&self, server: &NamedMcpServer) -> Result<Arc<McpToolListing>, McpFailure> {
+        self.tools_of(&server.clone().into()).await
+    }
+
+    /// The same for a server that may run in a sandbox.
+    pub async fn tools_of(&self, server: &PlacedMcpServer) -> Result<Arc<McpToolListing>, McpFailure> {
         self.slot(server).tools().await
     }
 
@@ -138,6 +151,17 @@ impl McpManager {
     pub async fn call(
         &self,
         server: &NamedMcpServer,
+        tool: &str,
+        arguments: Map<String, Value>,
+        options: CallOptions,
+    ) -> Result<McpCallResult, McpFailure> {
+        self.call_of(&server.clone().into(), tool, arguments, options).await
+    }
+
+    /// The same for a server that may run in a sandbox.
+    pub async fn call_of(
+        &self,
+        server: &PlacedMcpServer,
         tool: &str,
         arguments: Map<String, Value>,
         options: CallOptions,
@@ -161,7 +185,7 @@ impl McpManager {
     pub async fn test(&self, server: &NamedMcpServer) -> McpTestReport {
         let (begin, health, connector) = (Instant::now(), Arc::<McpServerHealth>::default(), &self.0.connector);
         let mut stderr = String::new();
-        let tested = match connector.open(server, &health, None).await {
+        let tested = match connector.open(&server.clone().into(), &health, None).await {
             Ok((connection, _)) => {
                 let listed = connection.tools(&connector.settings).await;
                 stderr = connection.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
@@ -177,12 +201,13 @@ impl McpManager {
         McpTestReport { ok: error.is_none(), millis, listing, error, stderr, noise_lines }
     }
 
-    /// Stops the server of a config that was changed or deleted.
+    /// Stops the server of a config that was changed or deleted, in all sandboxes.
     pub async fn stop(&self, server: &NamedMcpServer) {
-        let slot = self.0.slots().by_key.remove(&ServerKey::of(server));
-        if let Some(slot) = slot {
-            slot.stop("stopped because its settings changed").await;
-        }
+        let changed = ServerKey::of(server);
+        let is_changed = |key: &ServerKey| ServerKey { sandbox: None, ..key.clone() } == changed;
+        let slots: Vec<Arc<McpServerSlot>> =
+            self.0.slots().by_key.extract_if(|key, _| is_changed(key)).map(|(_, slot)| slot).collect();
+        join_all(slots.iter().map(|slot| slot.stop("stopped because its settings changed"))).await;
     }
 
     /// Stops all servers, within the close timeout. No server is started from now on.

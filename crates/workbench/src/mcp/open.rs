@@ -2,18 +2,20 @@
 //! version.
 
 use super::{
-    McpClientSettings, McpFailure, McpServerIdentity,
+    McpClientSettings, McpFailure, McpServerIdentity, PlacedMcpServer,
     connection::{McpConnection, McpServerInfo},
     handler::McpClientHandler,
     health::McpServerHealth,
+    placed,
     settings::{ProtocolEra, SUPPORTED_VERSIONS},
     transport::{self, BoxedTransport, EndReason, InProcessServer, InProcessTransport, SseTransport, StdioTransport},
 };
 use crate::{
     egress::{self, EgressResolver},
-    process::{Launcher, ProcessSpec, StderrTail},
+    process::{Launcher, StderrTail},
+    project_sandbox::SandboxSpec,
 };
-use domain::mcp::{McpServerConfig, McpTransport, NamedMcpServer, url_without_secrets};
+use domain::mcp::{McpTransport, NamedMcpServer, url_without_secrets};
 use futures_util::future::BoxFuture;
 use rmcp::{
     RoleClient,
@@ -24,7 +26,6 @@ use rmcp::{
 use std::{
     collections::BTreeMap,
     error::Error,
-    path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
@@ -78,13 +79,14 @@ impl McpConnector {
     /// `era` is the one that worked last time. Also returns the one that worked now.
     pub async fn open(
         &self,
-        server: &NamedMcpServer,
+        PlacedMcpServer { server, sandbox }: &PlacedMcpServer,
         health: &Arc<McpServerHealth>,
         era: Option<ProtocolEra>,
     ) -> Result<(McpConnection, ProtocolEra), McpFailure> {
         let handler = McpClientHandler::new(Arc::clone(health));
         let startup = server.config.startup_timeout.unwrap_or(self.settings.startup_timeout);
-        let handshake = Handshake { connector: self, server, health, handler: handler.clone(), startup };
+        let sandbox = sandbox.as_ref();
+        let handshake = Handshake { connector: self, server, sandbox, health, handler: handler.clone(), startup };
         let (opened, era) = match &server.config.transport {
             McpTransport::Stdio { .. } => handshake.stdio(era.unwrap_or(self.settings.stdio_era)).await?,
             McpTransport::Sse { .. } => (handshake.sse().await?, ProtocolEra::Legacy),
@@ -121,6 +123,7 @@ impl McpConnector {
 struct Handshake<'a> {
     connector: &'a McpConnector,
     server: &'a NamedMcpServer,
+    sandbox: Option<&'a Arc<SandboxSpec>>,
     health: &'a Arc<McpServerHealth>,
     handler: McpClientHandler,
     startup: Duration,
@@ -166,8 +169,8 @@ impl Handshake<'_> {
         handshake_timeout: Duration,
     ) -> Result<OpenedConnection, (McpFailure, bool)> {
         let settings = &self.connector.settings;
-        let command =
-            command(&self.server.config, settings).map_err(|reason| (McpFailure::Start(reason.into()), false))?;
+        let command = placed::command(&self.server.config, self.sandbox, settings);
+        let command = command.map_err(|reason| (McpFailure::Start(reason.into()), false))?;
         let started = self.connector.launcher.launch(command).await;
         let child = started.map_err(|error| (McpFailure::Start(error_chain(&error).into()), false))?;
         let end_reason = EndReason::default();
@@ -351,21 +354,6 @@ fn server_info(service: &McpClientService) -> Result<McpServerInfo, McpFailure> 
         server: info.server_info.as_ref().map(McpServerIdentity::from),
         instructions: info.instructions.clone().filter(|text| !text.is_empty()),
     })
-}
-
-/// Builds the program to start. Its environment is that of the settings plus that of the config.
-fn command(config: &McpServerConfig, settings: &McpClientSettings) -> Result<ProcessSpec, String> {
-    let McpTransport::Stdio { command, args, env } = &config.transport else {
-        return Err("it is not a program".to_owned());
-    };
-    let folder = settings.folder.join(config.folder.as_deref().unwrap_or(Path::new("")));
-    let mut program = PathBuf::from(command);
-    if program.components().count() > 1 {
-        program = folder.join(program);
-    }
-    let mut environment = settings.environment.clone();
-    environment.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-    Ok(ProcessSpec { program, args: args.iter().map(Into::into).collect(), env: environment, folder, sandbox: None })
 }
 
 /// Returns a failure of its own kind: the egress policy refused the address, or the server rejected the credentials.

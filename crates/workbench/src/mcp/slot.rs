@@ -3,9 +3,12 @@
 
 use super::{
     CallOptions, McpCallResult, McpFailure, McpNotice, McpServerLogs, McpServerState, McpServerStatus, McpToolListing,
-    connection::McpConnection, health::McpServerHealth, open::McpConnector, settings::ProtocolEra,
+    PlacedMcpServer, connection::McpConnection, health::McpServerHealth, open::McpConnector, settings::ProtocolEra,
 };
-use crate::process::{Backoff, StderrTail};
+use crate::{
+    process::{Backoff, StderrTail},
+    project_sandbox::SandboxSpec,
+};
 use domain::mcp::NamedMcpServer;
 use serde_json::{Map, Value};
 use std::{
@@ -27,6 +30,8 @@ const MAX_DEBOUNCE: Duration = Duration::from_secs(60);
 
 pub struct McpServerSlot {
     server: NamedMcpServer,
+    /// Where its program is started next.
+    sandbox: Mutex<Option<Arc<SandboxSpec>>>,
     connector: Arc<McpConnector>,
     closing: CancellationToken,
     health: Arc<McpServerHealth>,
@@ -68,7 +73,7 @@ impl Drop for StartingGuard<'_> {
 }
 
 impl McpServerSlot {
-    pub fn new(server: NamedMcpServer, connector: Arc<McpConnector>, closing: CancellationToken) -> Self {
+    pub fn new(placed: PlacedMcpServer, connector: Arc<McpConnector>, closing: CancellationToken) -> Self {
         let inner = SlotState {
             connection: None,
             era: None,
@@ -81,8 +86,10 @@ impl McpServerSlot {
             last_used: Instant::now(),
             stderr: None,
         };
+        let PlacedMcpServer { server, sandbox } = placed;
         Self {
             server,
+            sandbox: Mutex::new(sandbox),
             connector,
             closing,
             health: Arc::default(),
@@ -94,6 +101,16 @@ impl McpServerSlot {
     fn inner(&self) -> MutexGuard<'_, SlotState> {
         // Each change is one step, so a panic leaves nothing inconsistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the sandbox for the next start: its settings may have changed since the slot was created.
+    pub fn set_sandbox(&self, sandbox: Option<&Arc<SandboxSpec>>) {
+        *self.sandbox.lock().unwrap_or_else(PoisonError::into_inner) = sandbox.cloned();
+    }
+
+    fn placed(&self) -> PlacedMcpServer {
+        let sandbox = self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        PlacedMcpServer { server: self.server.clone(), sandbox }
     }
 
     fn in_flight(&self) -> InFlightGuard<'_> {
@@ -213,11 +230,11 @@ impl McpServerSlot {
         if let Some(connection) = ended {
             connection.close(self.connector.settings.close_timeout).await;
         }
-        let _starting = StartingGuard(self);
+        let (_starting, placed) = (StartingGuard(self), self.placed());
         let opened = tokio::select! {
             biased;
             () = self.closing.cancelled() => return Err(McpFailure::Closing),
-            opened = self.connector.open(&self.server, &self.health, era) => opened,
+            opened = self.connector.open(&placed, &self.health, era) => opened,
         };
         let mut inner = self.inner();
         match opened {

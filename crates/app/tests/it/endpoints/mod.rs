@@ -79,6 +79,7 @@ mod paused;
 mod project_commands;
 mod project_files;
 mod project_ports;
+mod project_programs;
 mod project_tools;
 mod projects;
 mod provider_settings;

@@ -5,12 +5,12 @@ use crate::{
     TurnEvent,
     direct::{ToolCallOutcome, ToolResultContent},
 };
-use domain::mcp::{McpSecrets, NamedMcpServer};
+use domain::mcp::McpSecrets;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
-use workbench::mcp::{self, CallOptions, McpCallResult, McpManager, McpProgress};
+use workbench::mcp::{self, CallOptions, McpCallResult, McpManager, McpProgress, PlacedMcpServer};
 
 #[derive(Clone)]
 pub struct ManagedToolbox(pub McpManager);
@@ -22,14 +22,14 @@ impl fmt::Debug for ManagedToolbox {
 }
 
 impl McpToolbox for ManagedToolbox {
-    fn list(&self, servers: Vec<NamedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
+    fn list(&self, servers: Vec<PlacedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
         let manager = self.0.clone();
         Box::pin(async move {
             let mut requests = JoinSet::new();
             for (order, server) in servers.into_iter().enumerate() {
                 let manager = manager.clone();
                 requests.spawn(async move {
-                    let tools = manager.tools(&server).await;
+                    let tools = manager.tools_of(&server).await;
                     let tools = tools
                         .map(|listing| listing.tools.iter().map(listed).collect())
                         .map_err(|failure| redacted(&server, &failure));
@@ -44,7 +44,7 @@ impl McpToolbox for ManagedToolbox {
 
     fn call(
         &self,
-        server: NamedMcpServer,
+        server: PlacedMcpServer,
         tool: String,
         input: Map<String, Value>,
         cancel: CancellationToken,
@@ -64,7 +64,7 @@ impl McpToolbox for ManagedToolbox {
                     }
                 }
             };
-            let (result, ()) = tokio::join!(manager.call(&server, &tool, input, options), forward);
+            let (result, ()) = tokio::join!(manager.call_of(&server, &tool, input, options), forward);
             match result {
                 Ok(result) => called(result),
                 Err(failure) => {
@@ -77,8 +77,8 @@ impl McpToolbox for ManagedToolbox {
 }
 
 /// The error is shown to the room and the model, so secrets are removed.
-fn redacted(server: &NamedMcpServer, failure: &mcp::McpFailure) -> String {
-    McpSecrets::from_transport(&server.config.transport).redact(failure.to_string())
+fn redacted(server: &PlacedMcpServer, failure: &mcp::McpFailure) -> String {
+    McpSecrets::from_transport(&server.server.config.transport).redact(failure.to_string())
 }
 
 fn listed(tool: &mcp::McpTool) -> ServerTool {

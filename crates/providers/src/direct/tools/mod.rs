@@ -23,12 +23,13 @@ use crate::{
 };
 use domain::{
     agent::{PolicyDecision, ToolPolicy},
-    mcp::{NamedMcpServer, tool_name},
+    mcp::tool_name,
 };
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use workbench::mcp::PlacedMcpServer;
 
 /// The maximum text of one result that the model gets.
 const MAX_RESULT_BYTES: usize = 200 * 1024;
@@ -46,7 +47,7 @@ pub struct ToolSet {
 #[derive(Clone, Debug)]
 enum ToolSource {
     Host,
-    Mcp { toolbox: Arc<dyn McpToolbox>, server: NamedMcpServer, tool: String },
+    Mcp { toolbox: Arc<dyn McpToolbox>, server: PlacedMcpServer, tool: String },
 }
 
 /// A tool call that has ended, and notices for the room.
@@ -71,11 +72,14 @@ impl ToolSet {
             tool_set.add(offer, ApprovalMode::NotNeeded, ToolSource::Host, policy);
         }
         let mut notices = Vec::new();
-        for ServerToolList { server, tools } in toolbox.list(agent.workspace.mcp_servers.clone()).await {
+        let sandbox = agent.workspace.servers_sandbox.as_ref();
+        let servers = agent.workspace.mcp_servers.iter().map(|server| PlacedMcpServer::new(server.clone(), sandbox));
+        for ServerToolList { server, tools } in toolbox.list(servers.collect()).await {
+            let server_name = server.server.name.clone();
             match tools {
                 Ok(tools) => {
                     for ServerTool { name, description, schema } in tools {
-                        let full = tool_name(&server.name, &name);
+                        let full = tool_name(&server_name, &name);
                         let offer = OfferedTool { name: full, description, schema };
                         let toolbox = Arc::clone(toolbox);
                         let source = ToolSource::Mcp { toolbox, server: server.clone(), tool: name };
@@ -84,7 +88,7 @@ impl ToolSet {
                 }
                 Err(message) => notices.push(TurnEvent::Status {
                     status: "mcp_server_failed".into(),
-                    message: format!("The tools of the MCP server {} are unavailable: {message}", server.name),
+                    message: format!("The tools of the MCP server {} are unavailable: {message}", server_name),
                 }),
             }
         }

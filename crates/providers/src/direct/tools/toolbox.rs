@@ -1,11 +1,11 @@
 //! The interface to MCP servers; the tool loop knows nothing else about them.
 
 use crate::{TurnEvent, direct::tool_loop::ToolCallOutcome};
-use domain::mcp::NamedMcpServer;
 use serde_json::{Map, Value};
 use std::{fmt, future::Future, pin::Pin};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use workbench::mcp::PlacedMcpServer;
 
 pub type ToolboxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -14,12 +14,12 @@ pub type ToolReport = (String, String);
 
 pub trait McpToolbox: fmt::Debug + Send + Sync + 'static {
     /// Lists the tools of all servers concurrently; starts servers as needed. Returns within a bounded time.
-    fn list(&self, servers: Vec<NamedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>>;
+    fn list(&self, servers: Vec<PlacedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>>;
 
     /// Calls a tool. Returns soon after it was canceled. Failures are outcomes too.
     fn call(
         &self,
-        server: NamedMcpServer,
+        server: PlacedMcpServer,
         tool: String,
         input: Map<String, Value>,
         cancel: CancellationToken,
@@ -30,7 +30,7 @@ pub trait McpToolbox: fmt::Debug + Send + Sync + 'static {
 
 #[derive(Clone, Debug)]
 pub struct ServerToolList {
-    pub server: NamedMcpServer,
+    pub server: PlacedMcpServer,
     /// The tools, or why they are unavailable.
     pub tools: Result<Vec<ServerTool>, String>,
 }
