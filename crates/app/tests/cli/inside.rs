@@ -5,9 +5,9 @@ use crate::{
     cli_fixture::{Cli, CliFixture},
     requests::{journal, post_and_wait},
 };
-use domain::run::RunStatus;
-use serde_json::json;
-use std::fs;
+use domain::{ids::RoomId, run::RunStatus};
+use serde_json::{Value, json};
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 with_each_cli! {
     security_c1_an_agent_reads_nothing_of_the_server,
@@ -65,12 +65,16 @@ key_tests! {
 }
 
 const KEY: &str = "sk-the-real-key-0123456789";
+const PLANTED: &str = "sk-a-planted-key-9876543210";
+const SEARCH: &str = include_str!("key_search.py");
 
 async fn real_key_is_nowhere_inside(cli: Cli) {
     let fixture = CliFixture::start_with(cli, KEY, &[]).await;
-    let room = fixture.room().await;
-    let run = post_and_wait(&fixture.api(), room, "hello").await;
-    let details = fixture.details(&run, &journal(&fixture.api(), room).await);
+    let api = fixture.api();
+    let agent = fixture.agent_with("searching", json!({"tools": {"allow": ["*"]}})).await;
+    let room = api.create_room("keys", &[agent]).await.unwrap().id;
+    let run = post_and_wait(&api, room, "hello").await;
+    let details = fixture.details(&run, &journal(&api, room).await);
     assert_eq!(run.status, RunStatus::Completed, "{details}");
     // The API got it, so it was added outside.
     let shown = fixture.models().requests().iter().any(|request| format!("{request:?}").contains(KEY));
@@ -87,6 +91,41 @@ async fn real_key_is_nowhere_inside(cli: Cli) {
         }
     }
     assert!(tokens > 0, "the search must see the token of the process");
+    search_from_inside(&fixture, room).await;
     fixture.assert_not_in_files(KEY);
     fixture.finish().await;
+}
+
+/// Searches as the program's own shell tool: the environment, the command line and the memory of every process, and every file.
+async fn search_from_inside(fixture: &CliFixture, room: RoomId) {
+    let (api, folder) = (fixture.api(), fixture.workspace(room));
+    let backwards = |key: &str| key.chars().rev().collect::<String>();
+    let keys = json!({"real": backwards(KEY), "planted": backwards(PLANTED), "token": backwards("grp_")});
+    fs::write(folder.join("key_search.py"), SEARCH).unwrap();
+    fs::write(folder.join("search.sh"), format!("exec python3 key_search.py '{keys}'")).unwrap();
+    for file in ["key_search.py", "search.sh"] {
+        fs::set_permissions(folder.join(file), fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let run = post_and_wait(&api, room, "!tool bash search.sh").await;
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Completed, "{details}");
+    let found = fs::read_to_string(folder.join("found.json")).unwrap_or_else(|error| panic!("{error}\n{details}"));
+    let found: Value = serde_json::from_str(&found).unwrap();
+    let places = |key: &str| -> Vec<&str> {
+        let all = found["places"].as_array().unwrap().iter();
+        all.filter(|place| place[1] == key).map(|place| place[0].as_str().unwrap()).collect()
+    };
+    assert_eq!(places("real"), Vec::<&str>::new(), "the real key is inside\n{details}");
+    // The judge: the same search finds what is there.
+    let planted = places("planted");
+    for place in ["process environ", "process memory", "/tmp/.planted.txt", "/workspace/.planted.txt"] {
+        assert!(planted.contains(&place), "{place} in {planted:?}\n{found}");
+    }
+    assert!(planted.iter().any(|place| place.starts_with("/home/agent/")), "{planted:?}");
+    // The program itself was searched: its token is in its environment and in its memory.
+    assert!(places("token").contains(&"process environ") && places("token").contains(&"process memory"), "{found}");
+    let is_program = |process: &&Value| process["program"].as_str().unwrap().contains("/opt/programs/");
+    let program = found["processes"].as_array().unwrap().iter().find(is_program);
+    let searched = program.unwrap_or_else(|| panic!("{found}"))["memory"].as_u64().unwrap();
+    assert!(searched > 10_000_000, "{searched} bytes of the program's memory were searched");
 }

@@ -30,11 +30,13 @@ macro_rules! with_each_cli {
 }
 
 mod answers;
+mod budgets;
 mod cli_fixture;
 mod crowd;
 mod failures;
 mod hostile;
 mod inside;
+mod projects;
 mod sessions;
 mod skills;
 mod steering;
