@@ -12,7 +12,7 @@ use crate::repository::{BuildProfile, Repository, XtaskResult, become_program, c
 use crate::steps::Steps;
 
 /// Measured with the real CLIs, and only when asked for by name.
-const WITH_CLIS: &str = "providers";
+const WITH_CLIS: [&str; 2] = ["providers", "sandbox"];
 /// Compared with servers on the official SDKs, and only when asked for by name.
 const WITH_MCP_SERVERS: &str = "mcp";
 /// Measured on a PostgreSQL that is started for it, and only when asked for by name.
@@ -27,7 +27,7 @@ pub fn command(arguments: &[String]) -> XtaskResult<ExitCode> {
     let steps = Steps::open(&repository, "bench", TextOutput::Stderr)?;
     prerequisites::ensure(&[C_COMPILER, GIT], &steps)?;
     let asks_for = |name: &str| arguments.iter().any(|argument| argument == name);
-    let clis = match asks_for(WITH_CLIS) {
+    let clis = match WITH_CLIS.iter().any(|name| asks_for(name)) {
         true => Some(prerequisites::ensure(&[NODE], &steps).and_then(|()| InstalledClis::install(&steps))?),
         false => None,
     };

@@ -89,7 +89,7 @@ const COMMANDS: &[XtaskCommand] = &[
         arguments: "[arguments]",
         summary: Some(
             "measure the server and write the tables into docs/benchmarks.md, unless --quick is given; `providers` \
-             measures it with the real CLIs, `mcp` with the official MCP SDKs, `nodes` two servers on one PostgreSQL",
+             measures it with the real CLIs, `sandbox` what a sandbox costs, `mcp` with the official MCP SDKs, `nodes` two servers on one PostgreSQL",
         ),
         run: bench::command,
     },

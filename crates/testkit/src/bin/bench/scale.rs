@@ -32,6 +32,10 @@ pub struct Scale {
     /// Conversations with a real program per round, and turns per conversation.
     pub conversations: usize,
     pub conversation_turns: usize,
+    /// Starts of a sandbox, commands in one, and starts of each real program in one.
+    pub sandbox_starts: usize,
+    pub sandbox_commands: usize,
+    pub cold_starts: usize,
     /// Messages that are followed on two servers.
     pub node_messages: usize,
     /// Milliseconds of calls to each MCP server, and how often the servers alternate in a round.
@@ -66,6 +70,9 @@ impl Scale {
         direct_bursts: 6,
         conversations: 3,
         conversation_turns: 20,
+        sandbox_starts: 40,
+        sandbox_commands: 200,
+        cold_starts: 6,
         node_messages: 200,
         mcp_milliseconds: 1_000,
         mcp_turns: 4,
@@ -95,6 +102,9 @@ impl Scale {
         direct_bursts: 2,
         conversations: 1,
         conversation_turns: 5,
+        sandbox_starts: 5,
+        sandbox_commands: 20,
+        cold_starts: 1,
         node_messages: 20,
         mcp_milliseconds: 300,
         mcp_turns: 1,

@@ -1,5 +1,6 @@
 //! The scenarios. Every scenario runs in every round, so that a slow phase of the machine affects all of them.
 
+mod agent_room;
 mod direct;
 pub mod idle;
 mod journal;
@@ -11,6 +12,7 @@ mod pages;
 mod path;
 mod providers;
 mod rooms;
+mod sandbox;
 mod start;
 
 pub use journal::counting_script;
@@ -49,6 +51,8 @@ pub enum Scenario {
     Nodes,
     /// Overhead of a room for a turn of a real program. Only when named: `cargo xtask bench providers` installs it.
     Providers,
+    /// Start of a sandbox, commands and real programs in it. Only when named: `cargo xtask bench sandbox` installs the programs.
+    Sandbox,
 }
 
 enum ScenarioRounds {
@@ -64,6 +68,7 @@ enum ScenarioRounds {
     Mcp(Box<mcp_server::McpServerScenario>),
     Nodes(nodes::NodesScenario),
     Providers(providers::ProvidersScenario),
+    Sandbox(Box<sandbox::SandboxScenario>),
 }
 
 impl ScenarioRounds {
@@ -81,6 +86,7 @@ impl ScenarioRounds {
             Scenario::Mcp => Self::Mcp(Box::default()),
             Scenario::Nodes => Self::Nodes(nodes::NodesScenario::default()),
             Scenario::Providers => Self::Providers(providers::ProvidersScenario::default()),
+            Scenario::Sandbox => Self::Sandbox(Box::default()),
         }
     }
 
@@ -98,6 +104,7 @@ impl ScenarioRounds {
             Self::Mcp(it) => it.round(bench).await,
             Self::Nodes(it) => it.round(bench).await,
             Self::Providers(it) => it.round(bench).await,
+            Self::Sandbox(it) => it.round(bench).await,
         }
     }
 
@@ -115,6 +122,7 @@ impl ScenarioRounds {
             Self::Mcp(it) => it.rows(bench),
             Self::Nodes(it) => it.rows(),
             Self::Providers(it) => it.rows(),
+            Self::Sandbox(it) => it.rows(),
         }
     }
 }
@@ -135,7 +143,9 @@ pub struct MeasuredPart {
 
 pub async fn measure(bench: &Bench, only: &[Scenario]) -> Vec<MeasuredPart> {
     let all: &[Scenario] = <Scenario as clap::ValueEnum>::value_variants();
-    let needs_more = |scenario: &Scenario| matches!(scenario, Scenario::Providers | Scenario::Mcp | Scenario::Nodes);
+    let needs_more = |scenario: &Scenario| {
+        matches!(scenario, Scenario::Providers | Scenario::Mcp | Scenario::Nodes | Scenario::Sandbox)
+    };
     let by_default = |scenario: &Scenario| only.is_empty() && !needs_more(scenario);
     let wanted = all.iter().filter(|scenario| by_default(scenario) || only.contains(scenario));
     let mut measured: Vec<(String, ScenarioRounds, Vec<String>)> =

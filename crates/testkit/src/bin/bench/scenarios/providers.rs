@@ -1,6 +1,7 @@
 //! The overhead that Greenroom adds to a warm turn of the real `claude`: the same process gets the same prompt,
 //! alternately directly and through a room, with the same model double behind it.
 
+use super::agent_room::{AgentRoom, TurnTimes, millis};
 use crate::{
     Bench, relay,
     stack::GreenroomStack,
@@ -8,15 +9,9 @@ use crate::{
     table::{Aim, FigureRow, FigureUnit},
 };
 use anyhow::{Context as _, bail};
-use domain::{event::EventType, position::Position};
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::{net::Ipv4Addr, path::Path, time::Instant};
-use testkit::{
-    client::{SseReader, TestClient, TestPost},
-    models::ModelDouble,
-    programs,
-};
+use testkit::{models::ModelDouble, programs};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream},
     net::TcpStream,
@@ -31,12 +26,6 @@ pub struct ProvidersScenario {
     first_in_room: Rounds,
     total_direct: Rounds,
     total_in_room: Rounds,
-}
-
-/// Milliseconds from the prompt to the first token, and to the end.
-struct TurnTimes {
-    first: f64,
-    total: f64,
 }
 
 impl ProvidersScenario {
@@ -58,9 +47,10 @@ impl ProvidersScenario {
             .with("ANTHROPIC_BASE_URL", models.url())
             .with("ANTHROPIC_API_KEY", "test-key");
         let server = launch.start().await?;
-        let mut room = ClaudeInRoom::open(server.client()?).await?;
+        let agent = json!({"name": "claude", "provider": "claude_code", "model": MODEL});
+        let mut room = AgentRoom::open(server.client()?, &agent).await?;
         // The first turn of each is cold.
-        room.turn().await?;
+        room.turn(QUESTION).await?;
         let mut claude = DirectClaude::connect(&folder).await?;
         claude.turn().await?;
         let (mut by_itself, mut in_a_room) = (Vec::new(), Vec::new());
@@ -68,9 +58,9 @@ impl ProvidersScenario {
             // Alternate the order: each turn starts while the previous one is still being cleaned up.
             if turn % 2 == 0 {
                 by_itself.push(claude.turn().await?);
-                in_a_room.push(room.turn().await?);
+                in_a_room.push(room.turn(QUESTION).await?);
             } else {
-                in_a_room.push(room.turn().await?);
+                in_a_room.push(room.turn(QUESTION).await?);
                 by_itself.push(claude.turn().await?);
             }
         }
@@ -131,45 +121,4 @@ impl DirectClaude {
         }
         bail!("claude ended")
     }
-}
-
-struct ClaudeInRoom {
-    api: TestClient,
-    room: domain::ids::RoomId,
-    reader: SseReader,
-}
-
-impl ClaudeInRoom {
-    async fn open(api: TestClient) -> anyhow::Result<Self> {
-        let spec = json!({"name": "claude", "provider": "claude_code", "model": MODEL});
-        let agent: domain::agent::Agent = api.send(api.request(Method::POST, "/api/agents").json(&spec)).await?;
-        let room = api.create_room("bench", &[agent.id]).await?.id;
-        let reader = SseReader::connect(&api, room, &Position::START).await?;
-        Ok(Self { api, room, reader })
-    }
-
-    async fn turn(&mut self) -> anyhow::Result<TurnTimes> {
-        let start = Instant::now();
-        let run = self.api.post_message(self.room, &TestPost::new(QUESTION)).await?.runs[0].id;
-        let mut first = None;
-        while let Some(event) = self.reader.next_event().await? {
-            if event.run_id != Some(run) {
-                continue;
-            }
-            if event.kind == EventType::ContentDelta && first.is_none() {
-                first = Some(millis(start));
-            }
-            if event.kind == EventType::RunFailed {
-                bail!("the run failed: {}", event.data);
-            }
-            if event.kind.ends_a_run() {
-                return Ok(TurnTimes { first: first.context("the answer has no text")?, total: millis(start) });
-            }
-        }
-        bail!("the stream ended")
-    }
-}
-
-fn millis(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64() * 1e3
 }
