@@ -7,8 +7,8 @@ import { stageForTests } from './harness/stage-for-tests'
 const stage = stageForTests(/a request left for http:\/\/127\.0\.0\.1/)
 
 const cuts = 10
-/** Longer than several retries of a browser, which come every second. */
-const leftOpen = 10_000
+/** A minute, in which a browser that retries would ask sixty times. */
+const leftOpen = 60_000
 
 interface Seen {
   text: string

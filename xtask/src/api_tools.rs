@@ -22,7 +22,8 @@ const NPM: [PinnedPackage<'static>; 5] = [
     PinnedPackage { name: "typescript", version: "5.9.3" },
     PinnedPackage { name: "@types/node", version: "22.20.5" },
 ];
-const PYTHON: [PinnedPackage<'static>; 3] = [
+const PYTHON: [PinnedPackage<'static>; 4] = [
+    PinnedPackage { name: "schemathesis", version: "4.32.5" },
     PinnedPackage { name: "openapi-python-client", version: "0.29.1" },
     PinnedPackage { name: "httpx-sse", version: "0.4.3" },
     PinnedPackage { name: "mypy", version: "2.4.1" },

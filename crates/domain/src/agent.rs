@@ -1,6 +1,12 @@
 //! An agent: a configured persona whose answers come from a provider.
 
-use crate::{ids::AgentId, limits::LimitOverrides, name::Name, skill::ParameterValues, time::Timestamp};
+use crate::{
+    ids::AgentId,
+    limits::LimitOverrides,
+    name::{ListedName, Name},
+    skill::ParameterValues,
+    time::Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,16 +21,20 @@ pub struct AgentSpec {
     #[schema(examples("scripted"))]
     pub provider: String,
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 200, pattern = r"^[^-\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     pub model: Option<String>,
     #[serde(default)]
+    #[schema(max_length = 262144)]
     pub system_prompt: Option<String>,
     #[serde(default)]
+    #[schema(value_type = Vec<ListedName>, max_items = 200)]
     pub skills: Vec<String>,
     /// Values for the parameters of the agent's skills, by skill and parameter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, BTreeMap<String, crate::skill::ParameterValue>>)]
     pub skill_parameters: BTreeMap<String, ParameterValues>,
     #[serde(default)]
+    #[schema(value_type = Vec<ListedName>, max_items = 200)]
     pub mcp_servers: Vec<String>,
     #[serde(default)]
     pub tools: ToolPolicy,
@@ -194,8 +204,11 @@ const MAX_STOP_BYTES: usize = 200;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolPolicy {
+    #[schema(value_type = Vec<ListedName>, max_items = 200)]
     pub allow: Vec<String>,
+    #[schema(value_type = Vec<ListedName>, max_items = 200)]
     pub ask: Vec<String>,
+    #[schema(value_type = Vec<ListedName>, max_items = 200)]
     pub deny: Vec<String>,
 }
 

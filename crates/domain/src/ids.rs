@@ -9,7 +9,7 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
         #[serde(transparent)]
-        #[schema(value_type = Uuid)]
+        #[schema(value_type = Uuid, examples("0199c1de-7d3f-7000-8000-000000000001"))]
         pub struct $name(pub Uuid);
 
         impl $name {

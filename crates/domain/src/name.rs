@@ -17,6 +17,11 @@ pub const MAX_CHARS: usize = 120;
 )]
 pub struct Name(String);
 
+/// The schema of a name in a list of an agent's settings, such as a pattern of tools: any text of one line.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, min_length = 1, max_length = 200, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", examples("Read"))]
+pub struct ListedName(pub String);
+
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NameError {
     #[error("a name must not be empty")]

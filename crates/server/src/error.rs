@@ -109,6 +109,12 @@ impl Problem {
         Self::new(Code::InvalidRequest, detail)
     }
 
+    /// A request that fits the document, but cannot be carried out: fields that exclude each other, or names of what does
+    /// not exist.
+    pub fn unprocessable(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Unprocessable, detail)
+    }
+
     /// The same response for an unknown id, another owner's id and a malformed id (invariant 15).
     pub fn not_found() -> Self {
         Self::new(Code::NotFound, "Nothing with this id exists.")
@@ -170,12 +176,12 @@ impl From<engine::EngineError> for Problem {
             E::NotFound => Self::not_found(),
             E::Invalid(detail) => Self::invalid(detail),
             E::InvalidField { pointer, detail } => Self::invalid(detail).with("pointer", pointer.as_ref()),
-            E::Refused { pointer, detail } => Self::new(Code::Unprocessable, detail).with("pointer", pointer.as_ref()),
+            E::Refused { pointer, detail } => Self::unprocessable(detail).with("pointer", pointer.as_ref()),
             E::Findings(findings) => {
                 let pointer = findings.first().map(|finding| finding.pointer.clone()).unwrap_or_default();
                 let detail = findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
                 let findings = serde_json::to_value(findings).unwrap_or_default();
-                Self::new(Code::Unprocessable, detail).with("pointer", pointer).with("findings", findings)
+                Self::unprocessable(detail).with("pointer", pointer).with("findings", findings)
             }
             E::Forbidden(refusal) => Self::from(refusal),
             E::OperatorOnly(detail) => Self::new(Code::OperatorOnly, detail),

@@ -13,6 +13,7 @@ const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 pub struct McpServerEntry {
     /// `stdio`, `http` or `sse`. Without it, a command means `stdio` and a URL means `http`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<McpServerType>)]
     pub kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -27,14 +28,31 @@ pub struct McpServerEntry {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
     /// The timeout of one tool call, in milliseconds.
+    #[schema(minimum = 1, maximum = 86400000)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
     /// The startup timeout, in milliseconds.
+    #[schema(minimum = 1, maximum = 86400000)]
     #[serde(default, rename = "startupTimeout", skip_serializing_if = "Option::is_none")]
     pub startup_timeout: Option<u64>,
     /// The working directory of a stdio server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+}
+
+/// How a server is reached. The two names with `streamable` are those that other programs use for `http`; responses have `http`.
+#[derive(utoipa::ToSchema)]
+pub enum McpServerType {
+    #[schema(rename = "stdio")]
+    Stdio,
+    #[schema(rename = "http")]
+    Http,
+    #[schema(rename = "sse")]
+    Sse,
+    #[schema(rename = "streamable-http")]
+    StreamableHttp,
+    #[schema(rename = "streamableHttp")]
+    StreamableHttpCamelCase,
 }
 
 /// What is wrong with one entry. Each text continues "the MCP server "name" …".

@@ -12,7 +12,7 @@ mod variables;
 #[cfg(test)]
 mod properties;
 
-pub use entry::{McpEntryError, McpServerEntry};
+pub use entry::{McpEntryError, McpServerEntry, McpServerType};
 pub use file::{MAX_FILE_BYTES, MAX_SERVERS, McpFileError, McpFileServers, parse_file, print_file};
 pub use secrets::{MASK, McpSecrets, split_authority};
 pub use tiers::{McpTier, McpTierServers, MergedMcpServer, MergedMcpServers, merge_tiers};

@@ -54,7 +54,6 @@ pub struct RoomPolicy {
     /// It is several times as long as the text, and counts as stored bytes.
     pub keep_raw: bool,
     /// The settings of single agents in this room; an agent without an entry has the defaults.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub members: BTreeMap<AgentId, MemberSettings>,
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A rating from 1 (useless) to 5 (perfect).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "u8", into = "u8")]
-#[schema(value_type = u8, minimum = 1, maximum = 5)]
+#[schema(value_type = u8, minimum = 1, maximum = 5, examples(4))]
 pub struct Score(u8);
 
 impl TryFrom<u8> for Score {

@@ -8,7 +8,7 @@ pub const MAX_CHARS: usize = 64;
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$")]
+#[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$", examples("greet"))]
 pub struct SkillName(String);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

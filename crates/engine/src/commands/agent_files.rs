@@ -70,12 +70,14 @@ impl Engine {
         let mut folders: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         for (path, text) in files {
             let Some((folder, name)) = path.split_once('/').filter(|(folder, _)| !folder.is_empty()) else {
-                return Err(EngineError::Invalid(format!("files: {path:?} is not a path like ann/agent.toml")));
+                let detail = format!("files: {path:?} is not a path like ann/agent.toml");
+                return Err(EngineError::refused("/files", detail));
             };
             folders.entry(folder.to_owned()).or_default().insert(name.to_owned(), text);
         }
         if folders.len() > MAX_FOLDERS {
-            return Err(EngineError::Invalid(format!("files: at most {MAX_FOLDERS} folders at once")));
+            let detail = format!("files: at most {MAX_FOLDERS} folders at once");
+            return Err(EngineError::refused("/files", detail));
         }
         let mut all = Vec::with_capacity(folders.len());
         for (folder, files) in folders {

@@ -147,7 +147,8 @@ fn check_settings(spec: &AgentSpec) -> Result<(), EngineError> {
     }
     let values: usize = spec.skill_parameters.values().map(|given| given.len()).sum();
     if values > MAX_LIST || spec.skill_parameters.keys().any(is_bad_name) {
-        return invalid("/skill_parameters".to_owned(), format!("skill_parameters: at most {MAX_LIST} values."));
+        let detail = format!("skill_parameters: at most {MAX_LIST} values.");
+        return Err(EngineError::refused("/skill_parameters", detail));
     }
     let limits = &spec.limits;
     let counts = [

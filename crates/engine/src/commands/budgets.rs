@@ -81,7 +81,7 @@ impl Engine {
         match found {
             Err(StoreError::NotFound) => {
                 let detail = format!("id: this workspace has no {} with this id", scope.as_str());
-                Err(EngineError::InvalidField { pointer: "/id".into(), detail })
+                Err(EngineError::refused("/id", detail))
             }
             found => Ok(found?),
         }

@@ -146,9 +146,8 @@ impl Engine {
             ));
         }
         if serde_json::to_string(&config).is_ok_and(|text| text.len() > MAX_ENTRY_BYTES) {
-            return Err(EngineError::Invalid(format!(
-                "the entry of an MCP server may have at most {MAX_ENTRY_BYTES} bytes"
-            )));
+            let detail = format!("the entry of an MCP server may have at most {MAX_ENTRY_BYTES} bytes");
+            return Err(EngineError::refused("", detail));
         }
         Ok(config)
     }

@@ -376,7 +376,7 @@ impl<'a> PostDraft<'a> {
 
 pub(super) fn check_post(post: &NewPost) -> Result<(), EngineError> {
     if post.text.trim().is_empty() && post.attachments.is_empty() {
-        return Err(EngineError::invalid_field("/text", "text: a message needs a text or an attachment"));
+        return Err(EngineError::refused("/text", "text: a message needs a text or an attachment"));
     }
     if post.text.len() > MAX_TEXT_BYTES {
         let detail = format!("text: a message has at most {MAX_TEXT_BYTES} bytes, this one has {}", post.text.len());

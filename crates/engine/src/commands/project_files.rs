@@ -516,7 +516,7 @@ fn parse(path: &str) -> Result<ProjectPath, EngineError> {
 pub(crate) fn file_error(error: ProjectFilesError) -> EngineError {
     use ProjectFilesError as E;
     match error {
-        E::Path(_) => EngineError::Invalid(format!("path: {error}")),
+        E::Path(_) => EngineError::refused("", format!("path: {error}")),
         E::Pattern(_) => EngineError::Invalid(error.to_string()),
         E::NotFound(_) => EngineError::NoSuchFile(error.to_string()),
         E::Exists(_) => EngineError::Conflict(error.to_string()),

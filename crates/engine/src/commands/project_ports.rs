@@ -52,7 +52,7 @@ impl Engine {
         self.store().project(owner, id).await?;
         if port == 0 || OF_SERVER.contains(&port) {
             let detail = format!("port: {port} cannot be opened: the server itself answers it inside; use another");
-            return Err(EngineError::Invalid(detail));
+            return Err(EngineError::refused("", detail));
         }
         let entry = AuditEntry::new(actor, AuditAction::Create, AuditedObject::Preview, port)
             .with_detail(json!({"project": id}));

@@ -172,7 +172,7 @@ impl Engine {
         match self.config().projects.storage.ceilings().first_unusable(&settings.limits) {
             Some((limit, ceiling)) => {
                 let detail = format!("limits.{limit}: it must be at least 1, and at most {ceiling} on this server");
-                Err(EngineError::InvalidField { pointer: "/limits".into(), detail })
+                Err(EngineError::refused("/limits", detail))
             }
             None => Ok(()),
         }

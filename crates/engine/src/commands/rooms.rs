@@ -55,7 +55,7 @@ impl Engine {
         self.check_room_limit(owner).await?;
         self.check_project_of_room(owner, new.project_id).await?;
         let agents = self.find_agents(owner, &new.agents).await?;
-        new.policy.check_agents(&new.agents).map_err(invalid_policy)?;
+        new.policy.check_agents(&new.agents).map_err(foreign_agent)?;
         let (room, prelude) = new_room_prelude(actor, new, &agents, None);
         let CommitPrelude { events, mut changes } = prelude;
         if let Some(attempt) = attempt {
@@ -188,7 +188,7 @@ impl Engine {
         for (index, &id) in ids.iter().enumerate() {
             let pointer = || format!("/agents/{index}");
             if agents.iter().any(|agent| agent.id == id) {
-                return Err(EngineError::invalid_field(pointer(), format!("agents: {id} is listed twice")));
+                return Err(EngineError::refused(pointer(), format!("agents: {id} is listed twice")));
             }
             match self.store().agent(owner, id).await {
                 Ok(agent) => agents.push(agent),
@@ -213,13 +213,18 @@ fn changed_policy(
     policy.retain_agents(members);
     if let Some(patch) = patch {
         policy = policy.merged(patch).map_err(invalid_policy)?;
-        policy.check_agents(members).map_err(invalid_policy)?;
+        policy.check_agents(members).map_err(foreign_agent)?;
     }
     Ok((policy != *current).then_some(policy))
 }
 
 pub(super) fn invalid_policy(error: PolicyError) -> EngineError {
-    EngineError::InvalidField { pointer: "/policy".into(), detail: error.to_string() }
+    EngineError::invalid_field("/policy", error.to_string())
+}
+
+/// A policy that names an agent that is not in the room.
+pub(super) fn foreign_agent(error: PolicyError) -> EngineError {
+    EngineError::refused("/policy", error.to_string())
 }
 
 /// Who changed a room, as a change of the same commit.

@@ -264,7 +264,8 @@ fn machine_of(stored: Option<&TapeRecord>) -> Result<TapeMachine, StoreError> {
 impl From<TapeRefusal> for EngineError {
     fn from(refusal: TapeRefusal) -> Self {
         match refusal {
-            TapeRefusal::NotAllCells | TapeRefusal::NoSuchPosition(_) => Self::Invalid(refusal.to_string()),
+            TapeRefusal::NotAllCells => Self::refused("/cells", refusal.to_string()),
+            TapeRefusal::NoSuchPosition(_) => Self::refused("/at", refusal.to_string()),
             _ => Self::Conflict(refusal.to_string()),
         }
     }

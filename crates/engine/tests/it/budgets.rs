@@ -130,6 +130,6 @@ async fn each_scope_counts_its_own_runs(database: TestDatabase) {
     }
     let unknown = BudgetScope::Agent(AgentId::generate());
     let refused = harness.engine.create_budget(&me(), unknown, BudgetPeriod::Day, CENT, None).await;
-    assert!(matches!(refused, Err(EngineError::InvalidField { pointer, .. }) if pointer == "/id"));
+    assert!(matches!(refused, Err(EngineError::Refused { pointer, .. }) if pointer == "/id"));
     harness.stop().await;
 }

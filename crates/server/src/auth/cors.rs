@@ -22,7 +22,7 @@ pub struct CorsSettings {
 }
 
 /// What a page may read besides the headers that every response shows: those of MCP, and those that docs/api.md names.
-const EXPOSED: &str = "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate, Location, ETag, Retry-After, RateLimit-Policy, X-Request-Id";
+const EXPOSED: &str = "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate, Location, ETag, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id";
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// How long a browser may keep the answer to a preflight, in seconds.
 const MAX_AGE: &str = "600";

@@ -87,8 +87,10 @@ impl FromRequestParts<App> for Requester {
 
 /// Middleware that runs before every handler. [`crate::routing::RouterBuilder`] adds it to every route.
 pub async fn guard(State((app, gate)): State<(App, RouteGuard)>, request: Request, next: Next) -> Response {
-    let mut caller = None;
-    let mut response = match admit(&app, gate, request, &mut caller).await {
+    let mut admission = Admission::default();
+    let admitted = admit(&app, gate, request, &mut admission).await;
+    let Admission { caller, requests_left } = admission;
+    let mut response = match admitted {
         Ok(request) => {
             let wanted = WantedForm::of(request.method(), request.headers());
             let response = representation::finish(wanted, next.run(request).await).await;
@@ -99,24 +101,36 @@ pub async fn guard(State((app, gate)): State<(App, RouteGuard)>, request: Reques
         }
         Err(problem) => problem.into_response(),
     };
+    if let Some(left) = requests_left {
+        app.rate_limiter.describe(left, response.headers_mut());
+    }
     if let Some(actor) = caller.filter(|_| refusals::is_refusal(response.status())) {
         response.extensions_mut().insert(refusals::RefusedCaller(actor));
     }
     response
 }
 
-/// Checks a request and returns it for its handler. `caller` is set once the request is authenticated.
+/// What is known about a request before its handler runs, also if it is refused.
+#[derive(Default)]
+struct Admission {
+    /// Set once the request is authenticated.
+    caller: Option<Actor>,
+    /// Set once the request is counted.
+    requests_left: Option<u32>,
+}
+
+/// Checks a request and returns it for its handler.
 async fn admit(
     app: &App,
     gate: RouteGuard,
     mut request: Request,
-    caller: &mut Option<Actor>,
+    admission: &mut Admission,
 ) -> Result<Request, Problem> {
     let source = RequestSource::of(&request);
     let by_address = rate_limit::RateLimitKey::for_address(source.client_address());
     match gate.policy.permission() {
         None if !gate.is_counted => {}
-        None => app.rate_limiter.check(&by_address)?,
+        None => admission.requests_left = Some(app.rate_limiter.check(&by_address)?),
         Some(permission) => {
             origin::refuse_cross_site(request.headers())?;
             let ticket = match gate.policy {
@@ -144,7 +158,7 @@ async fn admit(
             };
             match requester {
                 Ok(Requester::Owner(actor)) => {
-                    let actor = caller.insert(actor.at(source.client_address())).clone();
+                    let actor = admission.caller.insert(actor.at(source.client_address())).clone();
                     if matches!(actor.credential, Credential::BrowserSession { .. }) {
                         origin::refuse_other_pages(&request)?;
                     }
@@ -157,7 +171,8 @@ async fn admit(
                     if let Some(token) = actor.credential.token() {
                         app.last_used.note(app, token);
                     }
-                    app.rate_limiter.check(&rate_limit::RateLimitKey::for_actor(&actor, by_address))?;
+                    let key = rate_limit::RateLimitKey::for_actor(&actor, by_address);
+                    admission.requests_left = Some(app.rate_limiter.check(&key)?);
                     actor.require(permission)?;
                     request.extensions_mut().insert(Caller(actor));
                     if let Some(ticket) = redeemed {
@@ -165,7 +180,8 @@ async fn admit(
                     }
                 }
                 Ok(Requester::Agent(access)) => {
-                    app.rate_limiter.check(&rate_limit::RateLimitKey::AgentToken(access.number()))?;
+                    let key = rate_limit::RateLimitKey::AgentToken(access.number());
+                    admission.requests_left = Some(app.rate_limiter.check(&key)?);
                     request.extensions_mut().insert(access);
                 }
                 // Failed attempts are counted by address, which limits guessing.

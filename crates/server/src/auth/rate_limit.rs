@@ -5,11 +5,12 @@ use crate::{
     error::{Code, Problem},
     shares::UserKey,
 };
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use domain::actor::{Actor, Credential};
 use governor::{
     Quota, RateLimiter,
     clock::{Clock, DefaultClock},
+    middleware::StateInformationMiddleware,
     state::keyed::DefaultKeyedStateStore,
 };
 use std::{
@@ -50,8 +51,12 @@ pub fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The headers of draft-ietf-httpapi-ratelimit-headers.
+const LEFT: HeaderName = HeaderName::from_static("ratelimit");
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
 pub struct RequestRateLimiter {
-    limiter: RateLimiter<RateLimitKey, DefaultKeyedStateStore<RateLimitKey>, DefaultClock>,
+    limiter: RateLimiter<RateLimitKey, DefaultKeyedStateStore<RateLimitKey>, DefaultClock, StateInformationMiddleware>,
     policy: HeaderValue,
 }
 
@@ -59,15 +64,17 @@ impl RequestRateLimiter {
     pub fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let seconds = burst.get().div_ceil(per_second.get());
         Self {
-            limiter: RateLimiter::keyed(Quota::per_second(per_second).allow_burst(burst)),
-            // ASCII only, so this does not fail.
-            policy: HeaderValue::try_from(format!("\"default\";q={burst};w={seconds}"))
-                .unwrap_or(HeaderValue::from_static("\"default\"")),
+            limiter: RateLimiter::keyed(Quota::per_second(per_second).allow_burst(burst)).with_middleware(),
+            policy: header_value(&format!("\"default\";q={burst};w={seconds}")),
         }
     }
 
-    pub fn check(&self, key: &RateLimitKey) -> Result<(), Problem> {
-        let Err(refused) = self.limiter.check_key(key) else { return Ok(()) };
+    /// Counts a request. Returns how many more the caller can send at once.
+    pub fn check(&self, key: &RateLimitKey) -> Result<u32, Problem> {
+        let refused = match self.limiter.check_key(key) {
+            Ok(state) => return Ok(state.remaining_burst_capacity()),
+            Err(refused) => refused,
+        };
         let wait = refused.wait_time_from(DefaultClock::default().now());
         // Rounded up, so that a client that waits exactly this long is accepted.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -75,7 +82,14 @@ impl RequestRateLimiter {
         metrics::counter!(crate::metrics::RATE_LIMITED).increment(1);
         Err(Problem::new(Code::TooManyRequests, format!("Too many requests; retry in {seconds} s."))
             .header(header::RETRY_AFTER, seconds.into())
-            .header(HeaderName::from_static("ratelimit-policy"), self.policy.clone()))
+            .header(LEFT, header_value(&format!("\"default\";r=0;t={seconds}")))
+            .header(POLICY, self.policy.clone()))
+    }
+
+    /// Tells a client how many requests it has left, so that it can slow down before it is refused.
+    pub fn describe(&self, left: u32, headers: &mut HeaderMap) {
+        headers.insert(LEFT, header_value(&format!("\"default\";r={left}")));
+        headers.insert(POLICY, self.policy.clone());
     }
 
     /// Removes callers whose quota is full again. Called periodically.
@@ -87,6 +101,11 @@ impl RequestRateLimiter {
     pub fn callers(&self) -> usize {
         self.limiter.len()
     }
+}
+
+/// Of ASCII, which does not fail.
+fn header_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("\"default\""))
 }
 
 #[cfg(test)]
@@ -104,7 +123,7 @@ mod tests {
             RateLimitKey::for_address(Some([127, 0, 0, 1].into())),
             RateLimitKey::for_address(Some([127, 0, 0, 2].into())),
         );
-        assert!(slow.check(&a).is_ok() && slow.check(&a).is_ok());
+        assert_eq!((slow.check(&a).unwrap(), slow.check(&a).unwrap()), (1, 0), "how many are left");
         assert_eq!(slow.check(&a).unwrap_err().code(), Code::TooManyRequests);
         assert!(slow.check(&b).is_ok());
         slow.prune();

@@ -31,21 +31,38 @@ impl ValueReader {
     /// A whole number, also if it is written with a fraction of zero.
     fn visit_whole<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.0 {
-            Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
-                (Some(whole), ..) => visitor.visit_u64(whole),
-                (None, Some(whole), _) => visitor.visit_i64(whole),
-                (None, None, Some(float)) if float.fract() == 0.0 && float.abs() <= MAX_EXACT_FLOAT => {
-                    #[expect(clippy::cast_possible_truncation, reason = "a whole number within the exact range")]
-                    let whole = float as i64;
-                    match u64::try_from(whole) {
-                        Ok(whole) => visitor.visit_u64(whole),
-                        Err(_) => visitor.visit_i64(whole),
-                    }
-                }
-                _ => Err(FieldError::invalid_type(unexpected_number(&number), &visitor)),
+            Value::Number(number) => match (number.as_u64(), whole(&number)) {
+                (Some(whole), _) => visitor.visit_u64(whole),
+                (None, Some(whole)) => match u64::try_from(whole) {
+                    Ok(whole) => visitor.visit_u64(whole),
+                    Err(_) => visitor.visit_i64(whole),
+                },
+                (None, None) => Err(FieldError::invalid_type(unexpected_number(&number), &visitor)),
             },
             _ => self.deserialize_any(visitor),
         }
+    }
+}
+
+/// The whole number that `4` and `4.0` both are.
+fn whole(number: &Number) -> Option<i64> {
+    let is_whole = |float: &f64| float.fract() == 0.0 && float.abs() <= MAX_EXACT_FLOAT;
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number within the exact range")]
+    let from_float = || number.as_f64().filter(is_whole).map(|float| float as i64);
+    number.as_i64().or_else(from_float)
+}
+
+/// Writes every whole number in JSON as one, for code that reads it with less patience.
+pub fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(whole) = whole(number) {
+                *value = whole.into();
+            }
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => {}
     }
 }
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 #[into_params(parameter_in = Query)]
 pub struct AuditParams {
     /// The `next` of the previous page.
-    #[param(pattern = "^[0-9]{1,18}$")]
+    #[param(pattern = "^[0-9]{1,18}$", example = "120")]
     before: Option<String>,
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,

@@ -93,13 +93,13 @@ pub async fn list(
 pub struct NewBudget {
     scope: BudgetScopeName,
     /// The user, agent or room that the budget counts; left out for the workspace.
-    #[schema(value_type = Option<Uuid>)]
+    #[schema(value_type = Option<Uuid>, examples("0199c1de-7d3f-7000-8000-000000000001"))]
     id: Option<Uuid>,
     /// The name of the user that the budget counts, instead of the `id`.
     user: Option<Name>,
     period: BudgetPeriod,
     /// In US dollars; more than 0.
-    #[schema(exclusive_minimum = 0)]
+    #[schema(value_type = f64, minimum = 0.000000001, maximum = 1000000000)]
     limit_usd: Cost,
 }
 
@@ -129,12 +129,12 @@ pub async fn create(
         (_, id, None) => id,
         (BudgetScopeName::User, None, Some(name)) => {
             let user = app.engine.queries().member_named(&actor.workspace, name).await?;
-            let unknown = || Problem::invalid(format!("user: no user of this workspace is called {name}."));
+            let unknown = || Problem::unprocessable(format!("user: no user of this workspace is called {name}."));
             Some(user.ok_or_else(|| unknown().with("pointer", "/user"))?.0)
         }
         (_, _, Some(_)) => {
             let detail = "user: only for a budget of a user, and without an id";
-            return Err(Problem::invalid(detail).with("pointer", "/user"));
+            return Err(Problem::unprocessable(detail).with("pointer", "/user"));
         }
     };
     let scope = match (new.scope, id) {
@@ -143,10 +143,12 @@ pub async fn create(
         (BudgetScopeName::Agent, Some(id)) => BudgetScope::Agent(AgentId(id)),
         (BudgetScopeName::Room, Some(id)) => BudgetScope::Room(RoomId(id)),
         (BudgetScopeName::Workspace, Some(_)) => {
-            return Err(Problem::invalid("id: leave it out for a budget of the workspace").with("pointer", "/id"));
+            return Err(Problem::unprocessable("id: leave it out for a budget of the workspace").with("pointer", "/id"));
         }
         (_, None) => {
-            return Err(Problem::invalid("id: say which user, agent or room the budget counts").with("pointer", "/id"));
+            return Err(
+                Problem::unprocessable("id: say which user, agent or room the budget counts").with("pointer", "/id")
+            );
         }
     };
     let write = async {

@@ -48,7 +48,7 @@ pub async fn read(
     let position = sse::position(&headers, after.after.as_deref())?;
     if sse::is_wanted(&headers)? {
         if after.raw == Some(true) {
-            return Err(Problem::invalid("raw: streams do not support it; send no Accept: text/event-stream."));
+            return Err(Problem::unprocessable("raw: streams do not support it; send no Accept: text/event-stream."));
         }
         let permit = app.shares.open_stream(&caller)?;
         let live = RoomReader::open(&app, &caller, permit, room, &position).await?;

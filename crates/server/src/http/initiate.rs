@@ -56,7 +56,7 @@ impl InitiateSpec {
         let project = match (project_id, project) {
             (Some(_), Some(_)) => {
                 let detail = "project: send project_id or project, not both";
-                return Err(Problem::invalid(detail).with("pointer", "/project"));
+                return Err(Problem::unprocessable(detail).with("pointer", "/project"));
             }
             (Some(id), None) => InitiateProject::Existing(id),
             (None, Some(spec)) => InitiateProject::New(spec.into()),

@@ -4,8 +4,8 @@ use crate::{
     App,
     auth::Caller,
     error::{Problem, ProblemSchema},
-    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{Created, WriteOutcome, attempt, named_page::NamedPageParams, run_once},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams, value_reader::whole_numbers},
+    http::{Created, WriteOutcome, attempt, merge_patch::MergePatch, named_page::NamedPageParams, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{mcp::McpServerEntry, permission::Permission};
@@ -39,6 +39,7 @@ pub async fn list(
 
 /// A server and its name.
 #[derive(utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub struct McpServerSpec {
     #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
@@ -63,6 +64,7 @@ pub async fn create(
     key: IdempotencyKey,
     JsonBody(mut settings, fingerprint): JsonBody<Map<String, Value>>,
 ) -> Result<Created<McpServerView>, Problem> {
+    settings.values_mut().for_each(whole_numbers);
     let Some(Value::String(name)) = settings.remove("name") else {
         return Err(Problem::invalid("name: a string of 1 to 64 letters, digits, _ and -.").with("pointer", "/name"));
     };
@@ -88,12 +90,14 @@ pub async fn show(
     Ok(Json(app.engine.mcp_server(&caller, &name).await?))
 }
 
+type McpServerPatch = MergePatch<McpServerEntry>;
+
 /// Update an MCP server
 ///
 /// A merge patch (RFC 7396) on its settings: fields in the body are replaced, `null` clears a field, all others stay.
 /// The value `***` keeps the stored value. The name cannot be changed. Runs that have started keep the old settings.
 #[utoipa::path(patch, path = "/api/mcp-servers/{name}", tag = "mcp-servers", params(("name" = String, Path)),
-               request_body = McpServerEntry,
+               request_body = McpServerPatch,
                responses((status = 200, body = McpServerView),
                          (status = 409, description = "The server is defined in the operator's file; change it there",
                           content_type = "application/problem+json", body = ProblemSchema),
@@ -104,8 +108,9 @@ pub async fn change(
     caller: Caller,
     Id(name): Id<String>,
     key: IdempotencyKey,
-    JsonBody(patch, fingerprint): JsonBody<Map<String, Value>>,
+    JsonBody(mut patch, fingerprint): JsonBody<Map<String, Value>>,
 ) -> Result<Json<McpServerView>, Problem> {
+    patch.values_mut().for_each(whole_numbers);
     let (engine, actor, attempt) = (&app.engine, &*caller, attempt(key, fingerprint));
     let write = async { Ok(engine.change_mcp_server(actor, &name, patch, attempt.as_ref()).await?) };
     Ok(Json(match run_once(&app, actor, attempt.as_ref(), write).await? {

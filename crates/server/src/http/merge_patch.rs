@@ -8,7 +8,10 @@ use std::{borrow::Cow, marker::PhantomData};
 use utoipa::{
     __dev::ComposeSchema,
     ToSchema,
-    openapi::{Object, OneOfBuilder, RefOr, Schema, Type, schema::SchemaType},
+    openapi::{
+        Object, OneOfBuilder, RefOr, Schema, Type,
+        schema::{AdditionalProperties, SchemaType},
+    },
 };
 
 /// The fields to change. They are checked when they are applied, because only together with the others they are settings.
@@ -59,6 +62,7 @@ impl<T: ComposeSchema> ComposeSchema for MergePatch<T> {
             let about = "The fields to change. All others stay; `null` clears a field.";
             object.description = Some(about.to_owned());
             object.examples.clear();
+            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
         }
         schema
     }

@@ -21,12 +21,13 @@ use store::MessageHistory;
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewMessage {
-    #[schema(examples("!count 20 100"))]
+    #[schema(examples("!count 20 100"), max_length = 524288)]
     text: String,
     /// What happens while agents are still answering; the room's policy by default.
     #[serde(default)]
     when_busy: Option<WhenBusy>,
     #[serde(default)]
+    #[schema(max_items = 32)]
     attachments: Vec<Attachment>,
     /// Only these agents answer. By default those that the text names with `@`, or all agents if it names none.
     #[serde(default)]

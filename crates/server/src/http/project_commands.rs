@@ -51,7 +51,12 @@ pub async fn list(
 #[serde(deny_unknown_fields)]
 pub struct ProjectCommandSpec {
     /// A line for bash, which runs in the folder of the project.
-    #[schema(min_length = 1, max_length = 65536, examples("python3 -m pytest -q"))]
+    #[schema(
+        min_length = 1,
+        max_length = 65536,
+        pattern = r"^[^\x00]*[^\s\x00][^\x00]*$",
+        examples("python3 -m pytest -q")
+    )]
     command: String,
     /// The command is killed after this time, with everything that it has started. Default: 120; in the background, it runs as long
     /// as the sandbox.

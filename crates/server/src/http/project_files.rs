@@ -61,7 +61,7 @@ pub async fn list(
 #[expect(dead_code, reason = "only its schema is used")]
 pub struct UploadedFiles {
     /// The files. Their parts may also have another name.
-    #[schema(value_type = Vec<String>, format = Binary)]
+    #[schema(value_type = Vec<String>, format = Binary, min_items = 1)]
     file: Vec<String>,
 }
 
@@ -181,9 +181,9 @@ pub struct FileContentParams {
 /// Common image types are displayed by browsers, everything else is a download. With a range, 206 and that part.
 #[utoipa::path(get, path = "/api/projects/{id}/files/content", tag = "project-files",
                params(("id" = ProjectId, Path), FileContentParams),
-               responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>),
-                         (status = 206, description = "A part of the file", content_type = "application/octet-stream",
-                          body = Vec<u8>),
+               responses((status = 200, content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/*"))),
+                         (status = 206, description = "A part of the file",
+                          content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/*"))),
                          (status = 416, description = "The file does not have this part",
                           content_type = "application/problem+json", body = ProblemSchema),
                          (status = 422, description = "The path is not a file, or leads through a link",
@@ -229,10 +229,10 @@ pub struct FileTargetParams {
 
 /// Write a file
 ///
-/// The body is the content. The file appears, or replaces the one at the path, when all of it has arrived.
+/// The body is the content; without one the file is empty. The file appears, or replaces the one at the path, when all of it has arrived.
 #[utoipa::path(put, path = "/api/projects/{id}/files/content", tag = "project-files",
                params(("id" = ProjectId, Path), FileTargetParams),
-               request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+               request_body(content = Option<Vec<u8>>, content_type = "application/octet-stream"),
                responses((status = 200, body = StoredFile),
                          (status = 507, description = "The project or the disk is full",
                           content_type = "application/problem+json", body = ProblemSchema)))]

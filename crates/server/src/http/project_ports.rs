@@ -49,7 +49,7 @@ pub struct PreviewView {
 /// Returns an address at which a browser sees what listens on a port of the project, on an origin of its own. It works with your access,
 /// until it was not used for 12 hours, you lose access, or the server restarts.
 #[utoipa::path(post, path = "/api/projects/{id}/ports/{port}/preview", tag = "project-commands",
-               params(("id" = ProjectId, Path), ("port" = u16, Path, description = "The number of the port.")),
+               params(("id" = ProjectId, Path), ("port" = u16, Path, minimum = 1, maximum = 65535, description = "The number of the port.")),
                responses((status = 201, body = PreviewView,
                           headers(("Location" = String, description = "The address of the preview")))))]
 pub async fn open_preview(

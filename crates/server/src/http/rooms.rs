@@ -5,7 +5,9 @@ use crate::{
     auth::Caller,
     error::Problem,
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{Created, PurgeParams, attempt, named_page::page_limit, room_policy::RoomPolicyChange, run_once},
+    http::{
+        Created, PurgeParams, attempt, named_page::page_limit, room_policy, room_policy::RoomPolicyChange, run_once,
+    },
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -33,7 +35,7 @@ pub struct RoomListParams {
     #[param(minimum = 1, maximum = 1000, default = 200)]
     limit: Option<u32>,
     /// The `next` of the previous page.
-    #[param(pattern = "^[0-9]{1,15}[.][0-9a-f]{32}$")]
+    #[param(pattern = "^[0-9]{1,15}[.][0-9a-f]{32}$", example = "1763371800000.0199c1de7d3f70008000000000000001")]
     before: Option<String>,
     /// Only rooms that are archived, or that are not. Default: all.
     archived: Option<bool>,
@@ -68,6 +70,7 @@ pub struct RoomSpec {
     name: Name,
     /// In the order they join.
     #[serde(default)]
+    #[schema(max_items = 32)]
     agents: Vec<AgentId>,
     /// The project in whose folder the agents work; it stays the same. Without one the room has a folder of its own.
     #[serde(default)]
@@ -92,7 +95,7 @@ pub async fn create(
     let RoomSpec { name, agents, project_id, policy } = spec;
     let policy = match policy {
         Some(patch) => RoomPolicy::for_new_room()
-            .merged(patch)
+            .merged(room_policy::checked(patch)?)
             .map_err(|error| Problem::invalid(error.to_string()).with("pointer", "/policy"))?,
         None => RoomPolicy::for_new_room(),
     };
@@ -121,6 +124,7 @@ pub struct RoomChange {
     policy: Option<Value>,
     /// The new list of participants; it replaces the old one.
     #[serde(default)]
+    #[schema(max_items = 32)]
     agents: Option<Vec<AgentId>>,
     /// Whether the room stays at the top of lists, for everybody in the workspace.
     #[serde(default)]
@@ -148,6 +152,7 @@ pub async fn change(
 ) -> Result<Json<RoomSummary>, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let RoomChange { name, policy, agents, pinned, archived, folder } = change;
+    let policy = policy.map(room_policy::checked).transpose()?;
     let patch = RoomPatch { name, policy, agents, placement: RoomPlacementPatch { pinned, archived, folder } };
     let write = async { Ok(app.engine.update_room(actor, id, patch, attempt.as_ref()).await?) };
     run_once(&app, actor, attempt.as_ref(), write).await?;

@@ -51,7 +51,7 @@ pub struct RunFilterParams {
     /// Only runs with this status.
     status: Option<RunStatus>,
     /// The `next` of the previous page.
-    #[param(pattern = "^[0-9]{1,15}[.][0-9a-f]{32}$")]
+    #[param(pattern = "^[0-9]{1,15}[.][0-9a-f]{32}$", example = "1763371800000.0199c1de7d3f70008000000000000001")]
     before: Option<String>,
     /// Maximum number of runs.
     #[param(minimum = 1, maximum = 1000, default = 100)]
@@ -185,6 +185,9 @@ pub async fn stream(
     if let Some(dialect) = params.dialect {
         return stream_in_dialect(&app, &caller, &run, dialect, &headers).await;
     }
+    if sse::last_event_id(&headers)?.is_some_and(|id| id.parse::<StreamPosition>().is_ok()) {
+        return Err(of_another_stream());
+    }
     let mut position = sse::position(&headers, None)?;
     if position == Position::START {
         position.seq = run.queued_seq.saturating_sub(1);
@@ -208,11 +211,16 @@ pub(super) async fn stream_in_dialect(
         None => StreamFrom::Run,
         Some(id) => match id.parse::<StreamPosition>() {
             Ok(at) if at.run == run.id => StreamFrom::After(at),
-            _ => return Err(Problem::invalid("Last-Event-ID is not the id of a frame of this stream.")),
+            _ => return Err(of_another_stream()),
         },
     };
     let permit = app.shares.open_stream(actor)?;
     open_run(app, actor, permit, run, start, StreamOptions { dialect, ..StreamOptions::default() }).await
+}
+
+/// A frame of another run, or of this run in another dialect.
+fn of_another_stream() -> Problem {
+    Problem::unprocessable("Last-Event-ID is not the id of a frame of this stream.")
 }
 
 /// Cancel a run

@@ -22,9 +22,14 @@ pub struct SearchParams {
     q: String,
     /// Where to look, separated by commas: `messages`, `rooms`, `agents`, `files`. Default: everywhere.
     #[serde(rename = "in")]
-    #[param(rename = "in", example = "messages,rooms")]
+    #[param(
+        rename = "in",
+        example = "messages,rooms",
+        pattern = "^(messages|rooms|agents|files)(,(messages|rooms|agents|files))*$"
+    )]
     places: Option<String>,
     /// The `next` of the previous page.
+    #[param(pattern = "^[0-9]{1,18}$", example = "120")]
     cursor: Option<String>,
     /// Maximum number of messages. The first page has up to 20 names of each kind besides.
     #[param(minimum = 1, maximum = 100)]

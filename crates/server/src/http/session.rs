@@ -82,7 +82,7 @@ pub async fn sign_in(
         (Some(token), None) => app.authenticator.sign_in_with_token(&token, source.client_address()).await?,
         (None, Some(code)) => app.authenticator.sign_in_with_code(&code, source.client_address()).await?,
         (None, None) | (Some(_), Some(_)) => {
-            return Err(Problem::new(Code::Unprocessable, "Send either a token or the code of a sign-in link."));
+            return Err(Problem::unprocessable("Send either a token or the code of a sign-in link."));
         }
     };
     // Ends the previous session of this browser.

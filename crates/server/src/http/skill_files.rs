@@ -3,7 +3,7 @@
 use crate::{
     App,
     auth::Caller,
-    error::{Code, Problem, ProblemSchema},
+    error::{Problem, ProblemSchema},
     extract::{Fingerprint, Id, IdempotencyKey, QueryParams, RawBody},
     http::{
         attempt, run_once,
@@ -89,7 +89,7 @@ pub async fn write(
     key: IdempotencyKey,
     RawBody(bytes, fingerprint): RawBody,
 ) -> Result<Json<SkillView>, Problem> {
-    let path: FilePath = path.parse().map_err(|error| Problem::new(Code::Unprocessable, format!("{error}.")))?;
+    let path: FilePath = path.parse().map_err(|error| Problem::unprocessable(format!("{error}.")))?;
     let file = SkillFile { path, executable: params.executable, content: bytes.to_vec() };
     let revision = engine::commands::SkillRevision { base: params.base, note: params.note };
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));

@@ -116,12 +116,21 @@ pub struct RateRequest {
     /// An agent's answer in one of the skill's training rooms. Without it, the rating is for the skill as a whole.
     message_id: Option<MessageId>,
     score: Score,
+    #[schema(max_length = 4000, pattern = r"^[^\x00]*$")]
     comment: Option<String>,
     #[serde(default)]
+    #[schema(value_type = Vec<TrainingRemark>, max_items = 50)]
     issues: Vec<String>,
     #[serde(default)]
+    #[schema(value_type = Vec<TrainingRemark>, max_items = 50)]
     improvements: Vec<String>,
 }
+
+/// What a person wrote about an answer.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, max_length = 4000, pattern = r"^[^\x00]*$", examples("Too formal."))]
+#[expect(dead_code, reason = "only its schema is used")]
+pub struct TrainingRemark(String);
 
 /// Rate an answer
 ///
@@ -182,7 +191,7 @@ pub async fn propose(
     let source = match (request.message_id, request.body) {
         (Some(message), None) => ProposalSource::Answer(message),
         (None, Some(body)) => ProposalSource::Body(body),
-        _ => return Err(Problem::invalid("Send either `message_id` or `body`.")),
+        _ => return Err(Problem::unprocessable("Send either `message_id` or `body`.")),
     };
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async { Ok(app.engine.propose_skill(actor, &name, source, request.note, attempt.as_ref()).await?) };

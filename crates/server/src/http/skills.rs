@@ -272,7 +272,7 @@ pub struct CheckRequest {
     skill: Option<Value>,
     /// Parameter values for the preview.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = BTreeMap<String, domain::skill::ParameterValue>)]
     values: ParameterValues,
 }
 
@@ -304,7 +304,7 @@ pub async fn check(
                 CheckedSkill { skill: None, findings: vec![finding], preview: None }
             }
         },
-        _ => return Err(Problem::invalid("Send either `text` or `skill`.")),
+        _ => return Err(Problem::unprocessable("Send either `text` or `skill`.")),
     };
     let CheckedSkill { skill, findings, preview } = checked;
     Ok(Json(CheckView { skill, findings, preview }))

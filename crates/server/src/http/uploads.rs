@@ -41,8 +41,7 @@ const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct UploadParams {
-    /// The file name: one line, at most 120 characters. Not for a form, which has the names in its parts.
-    #[param(value_type = String, min_length = 1, max_length = 120)]
+    /// The file name. Required, but not for a form, which has the names in its parts.
     name: Option<Name>,
 }
 
@@ -96,9 +95,11 @@ pub async fn create(
     let actor = &*caller;
     let (incoming, fingerprint) = match (is_form(request.headers()), name) {
         (true, None) => upload_body::receive_form(&app, actor, request).await?,
-        (true, Some(_)) => return Err(Problem::invalid("name: a form has the names of its files in its parts.")),
+        (true, Some(_)) => return Err(Problem::unprocessable("name: a form has the names of its files in its parts.")),
         (false, Some(name)) => upload_body::receive_file(&app, actor, name, request).await?,
-        (false, None) => return Err(Problem::invalid("name: the file name is missing; send ?name=FILE, or a form.")),
+        (false, None) => {
+            return Err(Problem::unprocessable("name: the file name is missing; send ?name=FILE, or a form."));
+        }
     };
     let attempt = attempt(key, fingerprint);
     let write = async { Ok(incoming.finish(attempt.as_ref()).await?) };
@@ -159,9 +160,9 @@ pub async fn list(
 ///
 /// Common image types are displayed by browsers, everything else is a download. One `Range` of bytes is supported.
 #[utoipa::path(get, path = "/api/uploads/{id}", tag = "uploads", params(("id" = UploadId, Path)),
-               responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>),
+               responses((status = 200, content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/*"))),
                          (status = 206, description = "The range of bytes that `Range` asks for",
-                          content_type = "application/octet-stream", body = Vec<u8>),
+                          content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/*"))),
                          (status = 416, description = "The range is beyond the end of the file",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn show(

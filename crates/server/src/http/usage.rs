@@ -140,10 +140,10 @@ pub async fn usage(
     let week_before = Timestamp::from_millis(to.as_millis().saturating_sub(7 * 24 * 3600 * 1000));
     let from = range.from.unwrap_or(week_before);
     if from.as_millis() < 0 || from >= to {
-        return Err(Problem::invalid("from and to: `from` must be before `to`."));
+        return Err(Problem::unprocessable("from and to: `from` must be before `to`."));
     }
     if to.since(from) > bucket.length() * MAX_BUCKETS {
-        return Err(Problem::invalid(format!(
+        return Err(Problem::unprocessable(format!(
             "from and to: at most {MAX_BUCKETS} buckets; use a shorter time range, or days instead of hours."
         )));
     }

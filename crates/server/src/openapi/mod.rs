@@ -1,7 +1,8 @@
 //! The OpenAPI document, generated from the handlers. What every operation shares is added here: problem responses,
 //! authentication, the Idempotency-Key. `shapes` makes the schemas fit for validators and generators, `glossary` describes
-//! fields that mean the same everywhere.
+//! fields that mean the same everywhere, `examples` has an example of each.
 
+mod examples;
 mod glossary;
 mod shapes;
 
@@ -174,6 +175,7 @@ impl ApiDescription {
         let mut document = serde_json::to_value(&api).unwrap_or_default();
         shapes::finish(&mut document);
         glossary::describe(&mut document);
+        examples::add(&mut document);
         serde_json::to_vec(&document).unwrap_or_default().into()
     }
 }
@@ -319,13 +321,15 @@ fn streams(operation: &Operation) -> bool {
 /// An empty one counts as none, as from a browser.
 fn last_event_id(path: &str) -> Parameter {
     let (pattern, example) = match path {
+        "/api/projects/{id}/commands/{command}/stream" => ("^[0-9]{0,18}$", "17"),
         "/api/rooms/{id}/events" => ("^(([0-9A-Za-z]{1,64}-)?[0-9]{1,18})?$", "7c9e6f2a-17"),
         // With a dialect the id has the run too.
-        "/api/runs/{id}/stream" => {
-            ("^(([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/)?([0-9A-Za-z]{1,64}-)?[0-9]{1,18})?$", "7c9e6f2a-17")
-        }
+        "/api/runs/{id}/stream" => (
+            "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/[0-9A-Za-z]{1,64}-[0-9]{1,18}([.][0-9]{1,4})?|([0-9A-Za-z]{1,64}-)?[0-9]{1,18})?$",
+            "7c9e6f2a-17",
+        ),
         _ => (
-            "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/[0-9A-Za-z]{1,64}-[0-9]{1,18})?$",
+            "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/[0-9A-Za-z]{1,64}-[0-9]{1,18}([.][0-9]{1,4})?)?$",
             "0199c1de-7d3f-7000-8000-000000000001/7c9e6f2a-17",
         ),
     };
@@ -355,6 +359,10 @@ fn too_many() -> Response {
         .schema(Some(ObjectBuilder::new().schema_type(Type::Integer)))
         .build();
     response.headers.insert("Retry-After".to_owned(), seconds.into());
+    let left = "How many requests are left: `r`, in `t` seconds again. Other responses have it too.";
+    response.headers.insert("RateLimit".to_owned(), text_header(left).into());
+    let policy = "How many requests may be sent at once, `q`, and in how many seconds that many again, `w`";
+    response.headers.insert("RateLimit-Policy".to_owned(), text_header(policy).into());
     response
 }
 

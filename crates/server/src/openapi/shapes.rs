@@ -32,9 +32,8 @@ pub(super) fn finish(document: &mut Value) {
 fn merge_strict_parts(schema: &mut Value, schemas: &Schemas, in_union: bool) {
     if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
         let parts: Vec<Value> = parts.iter().map(|part| resolved(part, schemas)).collect();
-        let is_strict = parts.iter().any(|part| part.get("additionalProperties") == Some(&Value::Bool(false)));
         let are_objects = parts.iter().all(|part| part.get("properties").is_some() || part.get("allOf").is_some());
-        if (is_strict || in_union) && are_objects {
+        if (parts.iter().any(is_strict) || in_union) && are_objects {
             let about = schema.get("description").cloned();
             *schema = merged(&parts, schemas);
             if let Some(about) = about {
@@ -59,6 +58,10 @@ fn merge_strict_parts(schema: &mut Value, schemas: &Schemas, in_union: bool) {
     }
 }
 
+fn is_strict(part: &Value) -> bool {
+    part.get("additionalProperties") == Some(&Value::Bool(false))
+}
+
 fn resolved(schema: &Value, schemas: &Schemas) -> Value {
     let name = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix(SCHEMA_REF));
     name.and_then(|name| schemas.get(name)).unwrap_or(schema).clone()
@@ -76,6 +79,10 @@ fn merged(parts: &[Value], schemas: &Schemas) -> Value {
         about = about.or_else(|| part.get("description").cloned());
     }
     let mut object = json!({"type": "object", "properties": properties});
+    // The last part has the fields of the type itself, which decides for the flattened ones.
+    if parts.last().is_some_and(is_strict) {
+        object["additionalProperties"] = false.into();
+    }
     if !required.is_empty() {
         object["required"] = required.into();
     }
@@ -222,6 +229,9 @@ mod tests {
                          "properties": {"name": {"type": "string"}}},
                 "Agent": {"allOf": [{"$ref": "#/components/schemas/Spec"},
                                     {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}]},
+                "New": {"allOf": [{"$ref": "#/components/schemas/Spec"},
+                                  {"type": "object", "additionalProperties": false, "required": ["key"],
+                                   "properties": {"key": {"type": "string"}}}]},
                 "Part": {"oneOf": [
                     {"type": "object", "properties": {"type": {"type": "string", "enum": ["text"]}}},
                     {"allOf": [{"$ref": "#/components/schemas/Spec"},
@@ -234,6 +244,8 @@ mod tests {
         assert_eq!(schemas["Agent"]["required"], json!(["name", "id"]));
         assert!(schemas["Agent"].get("additionalProperties").is_none());
         assert_eq!(schemas["Spec"]["additionalProperties"], false, "a request stays strict");
+        assert_eq!(schemas["New"]["additionalProperties"], false, "also with flattened fields");
+        assert_eq!(schemas["New"]["required"], json!(["name", "key"]));
         assert_eq!(schemas["Part"]["discriminator"]["mapping"]["tool"], "#/components/schemas/ToolPart");
         assert_eq!(schemas["ToolPart"]["properties"]["name"]["type"], "string");
         assert_eq!(schemas["Code"]["anyOf"][1], json!({"type": "string"}));

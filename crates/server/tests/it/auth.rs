@@ -110,13 +110,17 @@ async fn too_many_requests_are_a_429_with_retry_after() {
     let slow = HttpServerConfig { requests_per_second: NonZeroU32::MIN, request_burst: two, ..config() };
     let test_app = TestApp::with(slow.clone());
     // Without a credential by address, with one by the credential.
-    for target in ["/openapi.json", "/openapi.json", "/test/whoami", "/test/whoami"] {
-        assert_eq!(test_app.get(target).await.status, 200, "{target}");
+    for (target, left) in [("/openapi.json", 1), ("/openapi.json", 0), ("/test/whoami", 1), ("/test/whoami", 0)] {
+        let answer = test_app.get(target).await;
+        assert_eq!(answer.status, 200, "{target}");
+        assert_eq!(answer.header("ratelimit"), format!("\"default\";r={left}"), "{target}");
+        assert_eq!(answer.header("ratelimit-policy"), "\"default\";q=2;w=2", "{target}");
     }
     for target in ["/openapi.json", "/test/whoami", "/nothing"] {
         let answer = test_app.get(target).await;
         assert_eq!(answer.problem(429), "too_many_requests", "{target}");
         assert_eq!(answer.header("retry-after"), "1", "{target}");
+        assert_eq!(answer.header("ratelimit"), "\"default\";r=0;t=1", "{target}");
         assert_eq!(answer.header("ratelimit-policy"), "\"default\";q=2;w=2", "{target}");
     }
     assert_eq!(test_app.send("/openapi.json", from("127.0.0.9:1")).await.status, 200, "another caller is not affected");

@@ -1,5 +1,5 @@
-//! The HTTP API against its own document, with programs that others have written: a linter and two client generators.
-//! `cargo xtask test api` installs them.
+//! The HTTP API against its own document, with programs that others have written: a linter, two client generators, and
+//! schemathesis, which sends what the document allows and what it forbids. `cargo xtask test api` installs them.
 
 #![expect(clippy::unwrap_used, reason = "clippy treats only #[test] functions as tests, not their helpers")]
 
@@ -51,4 +51,18 @@ async fn a_generated_python_client_works() {
     let strict = ["--strict", "--follow-imports", "silent", "--cache-dir", "mypy-cache", "client.py"];
     server.python("mypy", &strict).await;
     server.python("client", &[server.base_url(), server.token()]).await;
+}
+
+/// `schemathesis.toml` says what is sent and checked.
+#[tokio::test]
+async fn requests_with_a_token_are_answered_as_documented() {
+    let server = DocumentedServer::start().await;
+    server.generate_requests(&["--header", &format!("Authorization: Bearer {}", server.token())]).await;
+}
+
+/// Nothing but a refusal is expected, so a few requests for each operation are enough.
+#[tokio::test]
+async fn requests_without_a_token_are_answered_as_documented() {
+    let server = DocumentedServer::start().await;
+    server.generate_requests(&["--phases", "fuzzing", "--mode", "positive"]).await;
 }

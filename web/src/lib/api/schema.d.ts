@@ -937,7 +937,7 @@ export interface paths {
         get: operations["project-files_read"];
         /**
          * Write a file
-         * @description The body is the content. The file appears, or replaces the one at the path, when all of it has arrived.
+         * @description The body is the content; without one the file is empty. The file appears, or replaces the one at the path, when all of it has arrived.
          */
         put: operations["project-files_write"];
         post?: never;
@@ -2497,6 +2497,7 @@ export interface components {
             /**
              * Format: int32
              * @description The version that was reviewed.
+             * @example 3
              */
             version: number;
         };
@@ -2509,8 +2510,11 @@ export interface components {
             /** @description Limits below the server's. */
             limits?: components["schemas"]["LimitOverrides"];
             /** @description The names of MCP servers. */
-            mcp_servers?: string[];
-            /** @description The model; `null` for the provider's default. */
+            mcp_servers?: components["schemas"]["ListedName"][];
+            /**
+             * @description The model; `null` for the provider's default.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /** @description How a model API is called; for providers that call one directly. */
             model_options?: components["schemas"]["ModelOptions"] | null;
@@ -2528,8 +2532,11 @@ export interface components {
                 };
             };
             /** @description The skills, or whether they are supported. */
-            skills?: string[];
-            /** @description What the agent is told about itself. */
+            skills?: components["schemas"]["ListedName"][];
+            /**
+             * @description What the agent is told about itself.
+             * @example Be brief.
+             */
             system_prompt?: string | null;
             /** @description The tools. */
             tools?: components["schemas"]["ToolPolicy"];
@@ -2636,7 +2643,10 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         AgentId: string;
         AgentImport: {
             /** @description One for each folder, by name. */
@@ -2653,7 +2663,10 @@ export interface components {
         AgentMessage: {
             /** @description The agent. */
             agentId: components["schemas"]["AgentId"];
-            /** @description The text of the answer. */
+            /**
+             * @description The text of the answer.
+             * @example Hello!
+             */
             content: string;
             /** @description When the answer began. */
             createdAt: components["schemas"]["Timestamp"];
@@ -2698,8 +2711,11 @@ export interface components {
             /** @description Limits below the server's. */
             limits?: components["schemas"]["LimitOverrides"];
             /** @description The names of MCP servers. */
-            mcp_servers?: string[];
-            /** @description The model; `null` for the provider's default. */
+            mcp_servers?: components["schemas"]["ListedName"][];
+            /**
+             * @description The model; `null` for the provider's default.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /** @description How a model API is called; for providers that call one directly. */
             model_options?: components["schemas"]["ModelOptions"] | null;
@@ -2717,8 +2733,11 @@ export interface components {
                 };
             };
             /** @description The skills, or whether they are supported. */
-            skills?: string[];
-            /** @description What the agent is told about itself. */
+            skills?: components["schemas"]["ListedName"][];
+            /**
+             * @description What the agent is told about itself.
+             * @example Be brief.
+             */
             system_prompt?: string | null;
             /** @description The tools. */
             tools?: components["schemas"]["ToolPolicy"];
@@ -2728,8 +2747,11 @@ export interface components {
             /** @description Limits below the server's. */
             limits?: null | components["schemas"]["LimitOverrides"];
             /** @description The names of MCP servers. */
-            mcp_servers?: string[] | null;
-            /** @description The model; `null` for the provider's default. */
+            mcp_servers?: components["schemas"]["ListedName"][] | null;
+            /**
+             * @description The model; `null` for the provider's default.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /** @description How a model API is called; for providers that call one directly. */
             model_options?: components["schemas"]["ModelOptions"] | null;
@@ -2747,8 +2769,11 @@ export interface components {
                 };
             } | null;
             /** @description The skills, or whether they are supported. */
-            skills?: string[] | null;
-            /** @description What the agent is told about itself. */
+            skills?: components["schemas"]["ListedName"][] | null;
+            /**
+             * @description What the agent is told about itself.
+             * @example Be brief.
+             */
             system_prompt?: string | null;
             /** @description The tools. */
             tools?: null | components["schemas"]["ToolPolicy"];
@@ -2768,9 +2793,15 @@ export interface components {
             type: "agent:updated";
         };
         AliasPageInfo: {
-            /** @description From 1. */
+            /**
+             * @description From 1.
+             * @example 1
+             */
             page: number;
-            /** @description Entries of a page. */
+            /**
+             * @description Entries of a page.
+             * @example 25
+             */
             pageSize: number;
             /** @description How many entries there are on all pages. */
             total: number;
@@ -2786,7 +2817,10 @@ export interface components {
          */
         AllowedHost: string;
         AllowedVariable: {
-            /** @description The name of the environment variable. */
+            /**
+             * @description The name of the environment variable.
+             * @example notes
+             */
             name: string;
             /** @description Whether the server's environment has it. */
             set: boolean;
@@ -2802,7 +2836,12 @@ export interface components {
         Answer: {
             /** @description What was decided. */
             decision: components["schemas"]["Choice"];
-            /** @description Replaces the tool's input. For a question: the answer, such as `{"answer": "…"}`. */
+            /**
+             * @description Replaces the tool's input. For a question: the answer, such as `{"answer": "…"}`.
+             * @example {
+             *       "command": "git status"
+             *     }
+             */
             input?: unknown;
             /**
              * @description Always allow such calls for this agent in this room: with exactly this input (`exact`), that match the `pattern` of
@@ -2820,7 +2859,12 @@ export interface components {
             expires_at: components["schemas"]["Timestamp"];
             /** @description The id of the approval. */
             id: components["schemas"]["ApprovalId"];
-            /** @description The exact input that the tool runs with if the call is allowed. */
+            /**
+             * @description The exact input that the tool runs with if the call is allowed.
+             * @example {
+             *       "command": "git status"
+             *     }
+             */
             input: unknown;
             /** @description The agent asks a question; the answer is in the `input` of the decision. */
             is_question: boolean;
@@ -2830,10 +2874,16 @@ export interface components {
             room_id: components["schemas"]["RoomId"];
             /** @description The run that waits. */
             run_id: components["schemas"]["RunId"];
-            /** @description The name of the tool. */
+            /**
+             * @description The name of the tool.
+             * @example Bash
+             */
             tool: string;
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         ApprovalId: string;
         ApprovalList: {
             /** @description Oldest first. */
@@ -2846,11 +2896,19 @@ export interface components {
             approval_id: components["schemas"]["ApprovalId"];
             /** @description The call is denied automatically after this time. */
             expires_at: components["schemas"]["Timestamp"];
-            /** @description The exact input that the tool runs with if the call is allowed. */
+            /**
+             * @description The exact input that the tool runs with if the call is allowed.
+             * @example {
+             *       "command": "git status"
+             *     }
+             */
             input: unknown;
             /** @description The agent asks the user a question; the answer is in the `input` of the decision. */
             is_question?: boolean;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /**
              * @description What `remember: "pattern"` would allow from now on, such as `Bash(git status:*)`. Absent if the call has no
@@ -2882,7 +2940,12 @@ export interface components {
             author?: components["schemas"]["DecisionAuthor"] | null;
             /** @description What was decided. */
             decision: components["schemas"]["Decision"];
-            /** @description The input as edited by the user, if they edited it. */
+            /**
+             * @description The input as edited by the user, if they edited it.
+             * @example {
+             *       "command": "git status"
+             *     }
+             */
             input?: unknown;
             /** @description Whether such calls are now always allowed for this agent in this room. */
             remember?: boolean;
@@ -2907,17 +2970,26 @@ export interface components {
             type: "approval_resolved";
         };
         Attachment: {
-            /** @description The media type, such as `image/png`. */
+            /**
+             * @description The media type, such as `image/png`.
+             * @example image/png
+             */
             media_type: string;
             /** @description The name. */
             name: components["schemas"]["Name"];
-            /** @description The URL of the file's content; attachments are never inlined. */
+            /**
+             * @description The URL of the file's content; attachments are never inlined.
+             * @example https://tools.example.com/mcp
+             */
             url: string;
         };
         AudioMcpContent: {
             /** @description The data. */
             data: string;
-            /** @description The media type, such as `image/png`. */
+            /**
+             * @description The media type, such as `image/png`.
+             * @example image/png
+             */
             media_type: string;
             /**
              * @description Which kind it is. (enum property replaced by openapi-typescript)
@@ -3020,7 +3092,10 @@ export interface components {
              */
             subject_id?: string | null;
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         BudgetId: string;
         BudgetList: {
             /** @description The budgets. */
@@ -3053,7 +3128,13 @@ export interface components {
         /** @enum {string} */
         CellKind: "sequential" | "concurrent" | "interrupt";
         CellOrder: {
-            /** @description Every planned cell, in the new order. */
+            /**
+             * @description Every planned cell, in the new order.
+             * @example [
+             *       "p2",
+             *       "p1"
+             *     ]
+             */
             cells: string[];
         };
         /**
@@ -3064,7 +3145,10 @@ export interface components {
         /** @enum {string} */
         CellStatus: "running" | "queued" | "planned";
         ChatMessage: {
-            /** @description The text of the message. */
+            /**
+             * @description The text of the message.
+             * @example Hello!
+             */
             content: string;
             /** @description When the message began. */
             createdAt: components["schemas"]["Timestamp"];
@@ -3096,7 +3180,10 @@ export interface components {
             isArchived: boolean;
             /** @description When the last message was posted; `null` if there is none. */
             lastMessageAt?: components["schemas"]["Timestamp"] | null;
-            /** @description Always empty: agents have skills. */
+            /**
+             * @description Always empty: agents have skills.
+             * @example []
+             */
             skillIds: string[];
             /** @description The name of the room. */
             title: components["schemas"]["Name"];
@@ -3116,19 +3203,39 @@ export interface components {
             advice?: string | null;
             /** @description The finding. */
             detail: string;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description The status. */
             status: components["schemas"]["Verdict"];
         };
         /** @description What to check: a document or settings */
         CheckRequest: {
-            /** @description The settings of a skill, instead of `text`. */
+            /**
+             * @description The settings of a skill, instead of `text`.
+             * @example {
+             *       "body": "Greet people by their name.",
+             *       "description": "Greets people when they arrive.",
+             *       "name": "greet"
+             *     }
+             */
             skill?: unknown;
-            /** @description A complete `SKILL.md`. */
+            /**
+             * @description A complete `SKILL.md`.
+             * @example Ann prefers short answers.
+             */
             text?: string | null;
-            /** @description Parameter values for the preview. */
-            values?: Record<string, never> | null;
+            /**
+             * @description Parameter values for the preview.
+             * @example {
+             *       "tone": "formal"
+             *     }
+             */
+            values?: {
+                [key: string]: components["schemas"]["ParameterValue"];
+            };
         };
         CheckView: {
             /** @description What is wrong or could be better. */
@@ -3156,6 +3263,7 @@ export interface components {
         /**
          * Format: uuid
          * @description A command in the sandbox of a project.
+         * @example 0199c1de-7d3f-7000-8000-000000000001
          */
         CommandId: string;
         /** @enum {string} */
@@ -3202,7 +3310,10 @@ export interface components {
         ContextMessage: {
             /** @description The name of who said it; `null` for the agent itself. */
             by?: string | null;
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Ann prefers short answers.
+             */
             text: string;
         };
         /**
@@ -3227,7 +3338,10 @@ export interface components {
             name: components["schemas"]["Name"];
             /** @description What a token may do. */
             scopes: components["schemas"]["Scope"][];
-            /** @description The secret. It is not shown again. */
+            /**
+             * @description The secret. It is not shown again.
+             * @example grm_…
+             */
             token: string;
         };
         /** @enum {string} */
@@ -3252,7 +3366,10 @@ export interface components {
          */
         Dialect: "deltas" | "messages";
         DropRequest: {
-            /** @description The reason, for the training history. */
+            /**
+             * @description The reason, for the training history.
+             * @example Friendly, but too long.
+             */
             comment?: string | null;
         };
         Effective: {
@@ -3272,11 +3389,17 @@ export interface components {
         EffectiveProvider: {
             /** @description Whether the provider supports MCP servers. */
             mcp: boolean;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
         };
         EffectiveServer: components["schemas"]["McpTier"] & {
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Why it cannot be used; `null` if it can. */
             problem?: components["schemas"]["McpProblem"] | null;
@@ -3299,11 +3422,17 @@ export interface components {
         /** @enum {string} */
         EffectiveState: "used" | "disabled" | "problem" | "untrusted";
         EffectiveTool: {
-            /** @description What it is for. */
+            /**
+             * @description What it is for.
+             * @example Greets people when they arrive.
+             */
             description?: string | null;
             /** @description The name that the agent's tool policy uses. */
             full_name: string;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Why the tool cannot be used. */
             quarantined?: string | null;
@@ -3317,9 +3446,15 @@ export interface components {
         /** @example 7c9e6f2a */
         Epoch: string;
         ErrorReportedData: {
-            /** @description The stable code for programs. */
+            /**
+             * @description The stable code for programs.
+             * @example k3v9-x2mq
+             */
             code: string;
-            /** @description The message. */
+            /**
+             * @description The message.
+             * @example Summarize the report.
+             */
             message: string;
         };
         ErrorReportedEvent: components["schemas"]["EventEnvelope"] & {
@@ -3384,7 +3519,10 @@ export interface components {
              */
             seq: number;
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         EventId: string;
         /** @description A page of a room's events. */
         EventPage: {
@@ -3410,7 +3548,10 @@ export interface components {
         Examination: {
             /** @description The checks, in the order in which they were made. */
             checks: components["schemas"]["Check"][];
-            /** @description The version. */
+            /**
+             * @description The version.
+             * @example 1.2
+             */
             version: string;
             /** @description What workspaces use of the server, those that store the most first. */
             workspaces: components["schemas"]["WorkspaceUse"][];
@@ -3472,7 +3613,10 @@ export interface components {
         FileChangedData: {
             /** @description What happened to the file. */
             change: string;
-            /** @description The path. */
+            /**
+             * @description The path.
+             * @example docs/notes.md
+             */
             path: string;
         };
         FileChangedEvent: components["schemas"]["EventEnvelope"] & {
@@ -3502,9 +3646,15 @@ export interface components {
             path: components["schemas"]["FilePath"];
         };
         FileMove: {
-            /** @description The path of a file or a folder. */
+            /**
+             * @description The path of a file or a folder.
+             * @example draft.md
+             */
             from: string;
-            /** @description Its folders are created. There must be nothing at the path. */
+            /**
+             * @description Its folders are created. There must be nothing at the path.
+             * @example notes.md
+             */
             to: string;
         };
         /** @description A path beneath the skill's folder; it cannot lead out of it (invariant 18). */
@@ -3520,15 +3670,24 @@ export interface components {
         Finding: {
             /** @description Whether it is an error or a warning. */
             level: components["schemas"]["Level"];
-            /** @description The message. */
+            /**
+             * @description The message.
+             * @example Summarize the report.
+             */
             message: string;
             /** @description A JSON pointer to the field (RFC 6901). */
             pointer: string;
         };
         FolderSkill: {
-            /** @description What it is for. */
+            /**
+             * @description What it is for.
+             * @example Greets people when they arrive.
+             */
             description?: string | null;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
         };
         Health: {
@@ -3576,7 +3735,10 @@ export interface components {
         ImageMcpContent: {
             /** @description The data. */
             data: string;
-            /** @description The media type, such as `image/png`. */
+            /**
+             * @description The media type, such as `image/png`.
+             * @example image/png
+             */
             media_type: string;
             /**
              * @description Which kind it is. (enum property replaced by openapi-typescript)
@@ -3588,7 +3750,10 @@ export interface components {
         ImportedAgent: {
             /** @description The id of the agent; `null` if there is none. */
             agent_id?: components["schemas"]["AgentId"] | null;
-            /** @description The folder of the files. */
+            /**
+             * @description The folder of the files.
+             * @example site
+             */
             folder: string;
             /** @description How many notes of `memory.md` are new. Notes that the file does not have stay. */
             new_notes: number;
@@ -3598,7 +3763,10 @@ export interface components {
             problem?: string | null;
         };
         InitialFile: {
-            /** @description The text of the file. */
+            /**
+             * @description The text of the file.
+             * @example Hello!
+             */
             content: string;
             /**
              * @description A path in the project.
@@ -3633,7 +3801,10 @@ export interface components {
         InsertedCell: {
             /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
-            /** @description How many planned cells come before it; 0 by default. */
+            /**
+             * @description How many planned cells come before it; 0 by default.
+             * @example 0
+             */
             at?: number | null;
         };
         /** @description Whether the provider can run on this machine. */
@@ -3650,7 +3821,10 @@ export interface components {
              * @description The position in the room's journal.
              */
             seq: number;
-            /** @description The first 200 characters. */
+            /**
+             * @description The first 200 characters.
+             * @example Ann prefers short answers.
+             */
             text: string;
         };
         /** @enum {string} */
@@ -3666,47 +3840,59 @@ export interface components {
              * Format: int32
              * @description The number of seconds a tool call waits for approval before it is denied.
              * @default null
+             * @example 600
              */
             approval_seconds: number | null;
             /**
              * Format: int32
              * @description The maximum number of seconds until the answer begins.
              * @default null
+             * @example 60
              */
             first_byte_seconds: number | null;
             /**
              * Format: int32
              * @description The maximum number of seconds without progress after the answer has begun.
              * @default null
+             * @example 300
              */
             idle_seconds: number | null;
             /**
              * Format: int64
              * @description The maximum number of bytes of text, thinking, tool inputs, tool output, results and statuses.
              * @default null
+             * @example 1000000
              */
             output_bytes: number | null;
             /**
              * Format: int32
              * @description The maximum number of seconds without progress while a tool runs.
              * @default null
+             * @example 600
              */
             tool_seconds: number | null;
             /**
              * Format: int32
              * @description The maximum number of model calls in one run.
              * @default null
+             * @example 20
              */
             turns: number | null;
             /**
              * Format: int32
              * @description The maximum duration in seconds, including time spent waiting for approvals.
              * @default null
+             * @example 1800
              */
             wall_seconds: number | null;
         };
         /** @enum {string} */
         ListedApprovals: "pending";
+        /**
+         * @description The schema of a name in a list of an agent's settings, such as a pattern of tools: any text of one line.
+         * @example Read
+         */
+        ListedName: string;
         /** @description Hints of a server about a tool; not guarantees. */
         McpAnnotations: {
             /** @description Whether the tool may delete or overwrite something. */
@@ -3719,14 +3905,23 @@ export interface components {
             read_only?: boolean | null;
         };
         McpCallRequest: {
-            /** @description The arguments of the tool, as its schema describes them. */
+            /**
+             * @description The arguments of the tool, as its schema describes them.
+             * @example {
+             *       "path": "notes.md"
+             *     }
+             */
             arguments?: Record<string, never>;
             /**
              * Format: int64
              * @description How long the tool may take.
+             * @example 10000
              */
             deadline_ms?: number | null;
-            /** @description The tool's name on the server. */
+            /**
+             * @description The tool's name on the server.
+             * @example Bash
+             */
             tool: string;
         };
         /** @description The result of a tool call. */
@@ -3752,7 +3947,14 @@ export interface components {
         };
         McpContent: components["schemas"]["TextMcpContent"] | components["schemas"]["ImageMcpContent"] | components["schemas"]["AudioMcpContent"] | components["schemas"]["ResourceMcpContent"] | components["schemas"]["ResourceLinkMcpContent"] | components["schemas"]["OtherMcpContent"];
         McpExport: {
-            /** @description The servers by name. */
+            /**
+             * @description The servers by name.
+             * @example {
+             *       "files": {
+             *         "url": "https://tools.example.com/mcp"
+             *       }
+             *     }
+             */
             mcpServers: {
                 [key: string]: components["schemas"]["McpServerConfig"];
             };
@@ -3764,23 +3966,39 @@ export interface components {
              * @example mcp_timeout
              */
             code: string;
-            /** @description The message. */
+            /**
+             * @description The message.
+             * @example Summarize the report.
+             */
             message: string;
         };
         /** @description The content of a `.mcp.json` file. Other keys are ignored. */
         McpFile: {
-            /** @description The servers by name, each as `McpServerConfig`. The report says what is wrong with one. */
+            /**
+             * @description The servers by name, each as `McpServerConfig`. The report says what is wrong with one.
+             * @example {
+             *       "files": {
+             *         "url": "https://tools.example.com/mcp"
+             *       }
+             *     }
+             */
             mcpServers: {
                 [key: string]: Record<string, never>;
             };
         };
         /** @description The name and version that a server reports. */
         McpIdentity: {
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description The title. */
             title?: string | null;
-            /** @description The version. */
+            /**
+             * @description The version.
+             * @example 1.2
+             */
             version: string;
         };
         /** @enum {string} */
@@ -3793,7 +4011,10 @@ export interface components {
              * @example conflict
              */
             code: string;
-            /** @description The message. */
+            /**
+             * @description The message.
+             * @example Summarize the report.
+             */
             message: string;
         };
         McpImportReport: {
@@ -3802,7 +4023,10 @@ export interface components {
         };
         /** @description The result of importing one server. */
         McpImported: {
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description What happened to the server. */
             outcome: components["schemas"]["McpImportOutcome"];
@@ -3832,7 +4056,10 @@ export interface components {
              * @example manager
              */
             source: string;
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Ann prefers short answers.
+             */
             text: string;
         };
         /** @description The latest output of a server. */
@@ -3849,17 +4076,26 @@ export interface components {
              * @example mcp_config
              */
             code: string;
-            /** @description A text for people: what is wrong and what to do. */
+            /**
+             * @description A text for people: what is wrong and what to do.
+             * @example Summarize the report.
+             */
             message: string;
         };
         McpProjectServer: components["schemas"]["McpServerConfig"] & {
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Why it cannot be used; `null` if it can. */
             problem?: components["schemas"]["McpProblem"] | null;
         };
         McpQuarantined: {
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name?: string | null;
             /** @description The reason. */
             reason: string;
@@ -3870,7 +4106,10 @@ export interface components {
             created_at?: components["schemas"]["Timestamp"] | null;
             /** @description False for servers of the operator's file, which are edited there. */
             editable: boolean;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Why it cannot be used; `null` if it can. */
             problem?: components["schemas"]["McpProblem"] | null;
@@ -3887,35 +4126,124 @@ export interface components {
         };
         /** @description Keys that only other programs use are ignored. */
         McpServerConfig: {
-            /** @description The arguments of the program. */
+            /**
+             * @description The arguments of the program.
+             * @example [
+             *       "-y",
+             *       "@modelcontextprotocol/server-filesystem",
+             *       "/srv/files"
+             *     ]
+             */
             args?: string[];
-            /** @description The program to start, for a server of type `stdio`. */
+            /**
+             * @description The program to start, for a server of type `stdio`.
+             * @example npx
+             */
             command?: string | null;
-            /** @description The working directory of a stdio server. */
+            /**
+             * @description The working directory of a stdio server.
+             * @example /srv/files
+             */
             cwd?: string | null;
             /** @description Whether agents do without the server. */
             disabled?: boolean;
-            /** @description Environment variables of the program. Values are shown as `***`. */
+            /**
+             * @description Environment variables of the program. Values are shown as `***`.
+             * @example {
+             *       "LOG_LEVEL": "info"
+             *     }
+             */
             env?: {
                 [key: string]: string;
             };
-            /** @description Headers of every request to the server. Values are shown as `***`. */
+            /**
+             * @description Headers of every request to the server. Values are shown as `***`.
+             * @example {
+             *       "Authorization": "Bearer ${FILES_TOKEN}"
+             *     }
+             */
             headers?: {
                 [key: string]: string;
             };
             /**
              * Format: int64
              * @description The startup timeout, in milliseconds.
+             * @example 10000
              */
             startupTimeout?: number | null;
             /**
              * Format: int64
              * @description The timeout of one tool call, in milliseconds.
+             * @example 60000
              */
             timeout?: number | null;
-            /** @description `stdio`, `http` or `sse`. Without it, a command means `stdio` and a URL means `http`. */
-            type?: string | null;
-            /** @description The address. */
+            /** @description Which kind it is. */
+            type?: components["schemas"]["McpServerType"] | null;
+            /**
+             * @description The address.
+             * @example https://tools.example.com/mcp
+             */
+            url?: string | null;
+        };
+        /** @description The fields to change. All others stay; `null` clears a field. */
+        McpServerConfigPatch: {
+            /**
+             * @description The arguments of the program.
+             * @example [
+             *       "-y",
+             *       "@modelcontextprotocol/server-filesystem",
+             *       "/srv/files"
+             *     ]
+             */
+            args?: string[] | null;
+            /**
+             * @description The program to start, for a server of type `stdio`.
+             * @example npx
+             */
+            command?: string | null;
+            /**
+             * @description The working directory of a stdio server.
+             * @example /srv/files
+             */
+            cwd?: string | null;
+            /** @description Whether agents do without the server. */
+            disabled?: boolean | null;
+            /**
+             * @description Environment variables of the program. Values are shown as `***`.
+             * @example {
+             *       "LOG_LEVEL": "info"
+             *     }
+             */
+            env?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description Headers of every request to the server. Values are shown as `***`.
+             * @example {
+             *       "Authorization": "Bearer ${FILES_TOKEN}"
+             *     }
+             */
+            headers?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * Format: int64
+             * @description The startup timeout, in milliseconds.
+             * @example 10000
+             */
+            startupTimeout?: number | null;
+            /**
+             * Format: int64
+             * @description The timeout of one tool call, in milliseconds.
+             * @example 60000
+             */
+            timeout?: number | null;
+            /** @description Which kind it is. */
+            type?: components["schemas"]["McpServerType"] | null;
+            /**
+             * @description The address.
+             * @example https://tools.example.com/mcp
+             */
             url?: string | null;
         };
         McpServerList: {
@@ -3928,40 +4256,76 @@ export interface components {
         };
         /** @description A server and its name. */
         McpServerSpec: {
-            /** @description The arguments of the program. */
+            /**
+             * @description The arguments of the program.
+             * @example [
+             *       "-y",
+             *       "@modelcontextprotocol/server-filesystem",
+             *       "/srv/files"
+             *     ]
+             */
             args?: string[];
-            /** @description The program to start, for a server of type `stdio`. */
+            /**
+             * @description The program to start, for a server of type `stdio`.
+             * @example npx
+             */
             command?: string | null;
-            /** @description The working directory of a stdio server. */
+            /**
+             * @description The working directory of a stdio server.
+             * @example /srv/files
+             */
             cwd?: string | null;
             /** @description Whether agents do without the server. */
             disabled?: boolean;
-            /** @description Environment variables of the program. Values are shown as `***`. */
+            /**
+             * @description Environment variables of the program. Values are shown as `***`.
+             * @example {
+             *       "LOG_LEVEL": "info"
+             *     }
+             */
             env?: {
                 [key: string]: string;
             };
-            /** @description Headers of every request to the server. Values are shown as `***`. */
+            /**
+             * @description Headers of every request to the server. Values are shown as `***`.
+             * @example {
+             *       "Authorization": "Bearer ${FILES_TOKEN}"
+             *     }
+             */
             headers?: {
                 [key: string]: string;
             };
             /**
              * Format: int64
              * @description The startup timeout, in milliseconds.
+             * @example 10000
              */
             startupTimeout?: number | null;
             /**
              * Format: int64
              * @description The timeout of one tool call, in milliseconds.
+             * @example 60000
              */
             timeout?: number | null;
-            /** @description `stdio`, `http` or `sse`. Without it, a command means `stdio` and a URL means `http`. */
-            type?: string | null;
-            /** @description The address. */
+            /** @description Which kind it is. */
+            type?: components["schemas"]["McpServerType"] | null;
+            /**
+             * @description The address.
+             * @example https://tools.example.com/mcp
+             */
             url?: string | null;
         } & {
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
         };
+        /**
+         * @description How a server is reached. The two names with `streamable` are those that other programs use for `http`; responses have `http`.
+         * @enum {string}
+         */
+        McpServerType: "stdio" | "http" | "sse" | "streamable-http" | "streamableHttp";
         /**
          * @description Where a server is configured.
          * @enum {string}
@@ -4064,7 +4428,10 @@ export interface components {
         McpTool: {
             /** @description What the server says about the tool; not checked. */
             annotations: components["schemas"]["McpAnnotations"];
-            /** @description What it is for. */
+            /**
+             * @description What it is for.
+             * @example Greets people when they arrive.
+             */
             description?: string | null;
             /** @description Changes when the server changes the tool's description or schema. */
             fingerprint: string;
@@ -4075,7 +4442,10 @@ export interface components {
             full_name: string;
             /** @description JSON Schema. */
             input_schema: Record<string, never>;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description The schema of the tool's structured result, if it has one. */
             output_schema?: Record<string, never> | null;
@@ -4084,7 +4454,10 @@ export interface components {
         };
         /** @description The `.mcp.json` of a workspace, and whether it may be used. */
         McpTrust: {
-            /** @description SHA-256 of the file, in hex; only exactly this content is trusted. */
+            /**
+             * @description SHA-256 of the file, in hex; only exactly this content is trusted.
+             * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+             */
             digest?: string | null;
             /** @description Why the file cannot be read. */
             problem?: string | null;
@@ -4099,7 +4472,10 @@ export interface components {
         McpVariable: {
             /** @description Whether the operator has allowed it and this server may use it. */
             allowed: boolean;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Whether the server's environment has it, also if it is not allowed. `false` for servers of others than the operator. */
             set: boolean;
@@ -4117,6 +4493,7 @@ export interface components {
             /**
              * Format: int32
              * @description Agents with a higher priority speak earlier.
+             * @example 10
              */
             priority?: number;
             /** @description Whether what the agent says makes nobody react. */
@@ -4161,12 +4538,16 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             /** @description The id. */
             id: components["schemas"]["MemoryId"];
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Ann prefers short answers.
+             */
             text: string;
         };
         /**
          * Format: uuid
          * @description A note that an agent keeps across rooms.
+         * @example 0199c1de-7d3f-7000-8000-000000000001
          */
         MemoryId: string;
         MemoryList: {
@@ -4176,7 +4557,10 @@ export interface components {
             next?: string | null;
         };
         MemoryPatch: {
-            /** @description The new text, at most 8 KB. */
+            /**
+             * @description The new text, at most 8 KB.
+             * @example Ann prefers short answers.
+             */
             text: string;
         };
         /**
@@ -4206,7 +4590,10 @@ export interface components {
             seq: number;
             /** @description The status. */
             status: components["schemas"]["MessageStatus"];
-            /** @description All text parts joined. */
+            /**
+             * @description All text parts joined.
+             * @example Ann prefers short answers.
+             */
             text: string;
             /** @description All thinking parts joined. */
             thinking: string;
@@ -4214,6 +4601,7 @@ export interface components {
         /**
          * Format: uuid
          * @description A message's id; for an agent's answer it is also the `stream_id` of its deltas.
+         * @example 0199c1de-7d3f-7000-8000-000000000001
          */
         MessageId: string;
         MessagePostedData: {
@@ -4225,7 +4613,10 @@ export interface components {
             mentions?: components["schemas"]["AgentId"][];
             /** @description The id of the message. */
             message_id: components["schemas"]["MessageId"];
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Ann prefers short answers.
+             */
             text: string;
             /** @description What happens to a message while agents answer. */
             when_busy: components["schemas"]["WhenBusy"];
@@ -4258,9 +4649,15 @@ export interface components {
         };
         /** @description A model that a provider offers. */
         Model: {
-            /** @description The name that agents set as their `model`. */
+            /**
+             * @description The name that agents set as their `model`.
+             * @example openrouter
+             */
             id: string;
-            /** @description The vendor's name for people. */
+            /**
+             * @description The vendor's name for people.
+             * @example 1.2
+             */
             label?: string | null;
         };
         /** @description Limits of model calls, for agents that do not set their own. */
@@ -4268,11 +4665,13 @@ export interface components {
             /**
              * Format: int32
              * @description The size of the model's context, in tokens.
+             * @example 200000
              */
             context_window?: number | null;
             /**
              * Format: int32
              * @description The longest answer of one model call, in tokens.
+             * @example 8192
              */
             max_output_tokens?: number | null;
         };
@@ -4287,12 +4686,14 @@ export interface components {
              * @description The model's context window in tokens. Older messages that do not fit are summarized. `null`: the provider's
              *     estimate.
              * @default null
+             * @example 200000
              */
             context_window: number | null;
             /**
              * Format: int32
              * @description The maximum number of tokens in one answer. `null`: the provider's default.
              * @default null
+             * @example 8192
              */
             max_output_tokens: number | null;
             /**
@@ -4308,12 +4709,16 @@ export interface components {
             /**
              * @description Texts that end an answer.
              * @default []
+             * @example [
+             *       "END"
+             *     ]
              */
             stop: string[];
             /**
              * Format: double
              * @description How much the answers vary. `null`: the model's default.
              * @default null
+             * @example 0.7
              */
             temperature: number | null;
             /**
@@ -4325,6 +4730,7 @@ export interface components {
              * Format: int32
              * @description A fixed budget of tokens for reasoning, for models of Anthropic and Google that have one.
              * @default null
+             * @example 4096
              */
             thinking_budget_tokens: number | null;
             /**
@@ -4336,6 +4742,7 @@ export interface components {
              * Format: double
              * @description The share of the most likely tokens that answers are taken from. `null`: the model's default.
              * @default null
+             * @example 0.9
              */
             top_p: number | null;
         };
@@ -4362,10 +4769,15 @@ export interface components {
             /**
              * Format: uuid
              * @description The user, agent or room that the budget counts; left out for the workspace.
+             * @example 0199c1de-7d3f-7000-8000-000000000001
              */
             id?: string | null;
-            /** @description In US dollars; more than 0. */
-            limit_usd: components["schemas"]["Cost"];
+            /**
+             * Format: double
+             * @description In US dollars; more than 0.
+             * @example 25
+             */
+            limit_usd: number;
             /** @description How often the budget starts again. */
             period: components["schemas"]["BudgetPeriod"];
             /** @description What it applies to. */
@@ -4375,16 +4787,25 @@ export interface components {
         };
         /** @description A message to send. Other fields are ignored. */
         NewChatMessage: {
-            /** @description Not supported here: upload files, and post to the room. */
+            /**
+             * @description Not supported here: upload files, and post to the room.
+             * @example []
+             */
             attachments?: unknown[];
-            /** @description The text of the message. */
+            /**
+             * @description The text of the message.
+             * @example Summarize the report.
+             */
             message: string;
         };
         /** @description A chat session to create. Other fields are ignored. */
         NewChatSession: {
             /** @description The id of the agent. */
             agentId?: components["schemas"]["AgentId"] | null;
-            /** @description Not supported: agents have skills. */
+            /**
+             * @description Not supported: agents have skills.
+             * @example []
+             */
             skillIds?: unknown[];
             /** @description The title. */
             title?: components["schemas"]["Name"] | null;
@@ -4414,15 +4835,30 @@ export interface components {
          *     }
          */
         NewProvider: {
-            /** @description The address to which `/chat/completions` is added. */
+            /**
+             * @description The address to which `/chat/completions` is added.
+             * @example https://openrouter.ai/api/v1
+             */
             base_url: string;
-            /** @description The model of agents that choose none. */
+            /**
+             * @description The model of agents that choose none.
+             * @example claude-sonnet-4-5
+             */
             default_model?: string | null;
-            /** @description The name that agents set as their `provider`. */
+            /**
+             * @description The name that agents set as their `provider`.
+             * @example openrouter
+             */
             id: string;
-            /** @description Stored encrypted, and never returned. */
+            /**
+             * @description Stored encrypted, and never returned.
+             * @example sk-or-…
+             */
             key?: string | null;
-            /** @description What people call it. */
+            /**
+             * @description What people call it.
+             * @example 1.2
+             */
             label?: string | null;
             /** @description Limits of model calls, for agents that do not set their own. */
             limits?: components["schemas"]["ModelLimits"];
@@ -4439,11 +4875,15 @@ export interface components {
             content: components["schemas"]["NewThreadContent"];
         };
         NewToken: {
-            /** @description Your token, or the local key, once more. Needed with a cookie, so that a borrowed browser creates no token. */
+            /**
+             * @description Your token, or the local key, once more. Needed with a cookie, so that a borrowed browser creates no token.
+             * @example grm_…
+             */
             confirm?: string | null;
             /**
              * Format: int32
              * @description 90 by default; `null` for a token that never expires. It does not outlive the token that creates it.
+             * @example 90
              */
             expires_in_days?: number | null;
             /** @description What the token is for. */
@@ -4483,13 +4923,25 @@ export interface components {
         /** @description The workspace whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same. */
         Owner: string;
         Parameter: {
-            /** @description The allowed values of a parameter of type `choice`. */
+            /**
+             * @description The allowed values of a parameter of type `choice`.
+             * @example [
+             *       "short",
+             *       "long"
+             *     ]
+             */
             choices?: string[];
             /** @description The value of a parameter that is not given. */
             default?: components["schemas"]["ParameterValue"] | null;
-            /** @description What it is for. */
+            /**
+             * @description What it is for.
+             * @example Greets people when they arrive.
+             */
             description?: string | null;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Whether a value must be given. */
             required?: boolean;
@@ -4616,6 +5068,7 @@ export interface components {
             /**
              * Format: double
              * @description With `budget_exceeded`: the limit of the budget in US dollars.
+             * @example 50
              */
             limit?: number | null;
             /**
@@ -4656,7 +5109,10 @@ export interface components {
         Project: {
             /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
-            /** @description An existing folder of this machine, as an absolute path; `null` for a folder that Greenroom manages. */
+            /**
+             * @description An existing folder of this machine, as an absolute path; `null` for a folder that Greenroom manages.
+             * @example site
+             */
             folder?: string | null;
             /** @description The id. */
             id: components["schemas"]["ProjectId"];
@@ -4728,6 +5184,7 @@ export interface components {
              * Format: int32
              * @description The command is killed after this time, with everything that it has started. Default: 120; in the background, it runs as long
              *     as the sandbox.
+             * @example 120
              */
             timeout_seconds?: number | null;
         };
@@ -4759,19 +5216,28 @@ export interface components {
             kind: components["schemas"]["ProjectEntryKind"];
             /** @description When it was last written. */
             modified_at: components["schemas"]["Timestamp"];
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
         };
         /** @description A folder of a project. */
         ProjectFolderView: {
             /** @description Folders first, then by name. */
             entries: components["schemas"]["ProjectEntryView"][];
-            /** @description Relative to the project's folder; empty for that folder itself. */
+            /**
+             * @description Relative to the project's folder; empty for that folder itself.
+             * @example docs/notes.md
+             */
             path: string;
             /** @description Whether there are more than the 5000 that are listed. */
             truncated: boolean;
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         ProjectId: string;
         /** @description What the sandbox of a project enforces. */
         ProjectIsolation: {
@@ -4801,24 +5267,28 @@ export interface components {
              * Format: int64
              * @description The maximum number of bytes of all files together.
              * @default null
+             * @example 1000000000
              */
             disk_bytes: number | null;
             /**
              * Format: int64
              * @description The maximum number of files and folders.
              * @default null
+             * @example 10000
              */
             files: number | null;
             /**
              * Format: int64
              * @description The maximum memory of all processes in the sandbox together.
              * @default null
+             * @example 1073741824
              */
             memory_bytes: number | null;
             /**
              * Format: int64
              * @description The maximum number of processes and threads in the sandbox.
              * @default null
+             * @example 64
              */
             processes: number | null;
         };
@@ -4838,6 +5308,7 @@ export interface components {
             /**
              * Format: int32
              * @description Its number.
+             * @example 3000
              */
             port: number;
         };
@@ -4866,13 +5337,19 @@ export interface components {
             sandbox: components["schemas"]["SandboxChoice"];
         };
         ProjectSkill: {
-            /** @description When agents should use it; `null` if its `SKILL.md` does not say so. */
+            /**
+             * @description When agents should use it; `null` if its `SKILL.md` does not say so.
+             * @example Greets people when they arrive.
+             */
             description?: string | null;
             /** @description The whole `SKILL.md`, to be reviewed. */
             document?: string | null;
             /** @description The paths of its other files in its folder. */
             files: string[];
-            /** @description The name of its folder. */
+            /**
+             * @description The name of its folder.
+             * @example notes
+             */
             name: string;
             /**
              * @description The path of its folder in the room's folder.
@@ -4883,7 +5360,10 @@ export interface components {
             problem?: string | null;
         };
         ProjectSpec: {
-            /** @description The absolute path of an existing folder of this machine, for the operator. Without it the server creates a folder. */
+            /**
+             * @description The absolute path of an existing folder of this machine, for the operator. Without it the server creates a folder.
+             * @example site
+             */
             folder?: string | null;
             /** @description Limits below the server's. */
             limits?: components["schemas"]["ProjectLimits"];
@@ -4911,7 +5391,10 @@ export interface components {
              * @description The version that the proposal improves.
              */
             base_version: number;
-            /** @description The instructions of the skill, in Markdown. */
+            /**
+             * @description The instructions of the skill, in Markdown.
+             * @example Greet people by their name.
+             */
             body?: string | null;
             /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
@@ -4923,45 +5406,72 @@ export interface components {
             id: components["schemas"]["ProposalId"];
             /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
-            /** @description Why it was changed. */
+            /**
+             * @description Why it was changed.
+             * @example Shorter
+             */
             note?: string | null;
             /** @description The status. */
             status: components["schemas"]["ProposalStatus"];
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         ProposalId: string;
         /** @enum {string} */
         ProposalStatus: "open" | "accepted" | "dropped";
         ProposeRequest: {
-            /** @description The body itself, instead of `message_id`. */
+            /**
+             * @description The body itself, instead of `message_id`.
+             * @example Greet people by their name.
+             */
             body?: string | null;
             /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
-            /** @description Why it is better: one line. */
+            /**
+             * @description Why it is better: one line.
+             * @example Shorter
+             */
             note?: string | null;
         };
         Provider: {
-            /** @description The address of its model API. That of the server's configuration is only for the operator. */
+            /**
+             * @description The address of its model API. That of the server's configuration is only for the operator.
+             * @example https://openrouter.ai/api/v1
+             */
             base_url?: string | null;
             /** @description What the provider supports. */
             capabilities: components["schemas"]["Capabilities"];
-            /** @description The model of agents that choose none. */
+            /**
+             * @description The model of agents that choose none.
+             * @example claude-sonnet-4-5
+             */
             default_model?: string | null;
             /** @description Whether there is a key for its model API, of the workspace or of the server. */
             has_key: boolean;
             /** @description The one thing to do before it is ready; `null` if it is. */
             hint?: string | null;
-            /** @description The name that agents set as their `provider`. */
+            /**
+             * @description The name that agents set as their `provider`.
+             * @example openrouter
+             */
             id: string;
             /** @description Whether the provider can run on this machine. */
             inspection: components["schemas"]["Inspection"];
             /** @description What it is. */
             kind: components["schemas"]["ProviderKind"];
-            /** @description What people call it. */
+            /**
+             * @description What people call it.
+             * @example 1.2
+             */
             label: string;
             /** @description Limits of model calls, for agents that do not set their own. */
             limits: components["schemas"]["ModelLimits"];
-            /** @description The same as `id`. */
+            /**
+             * @description The same as `id`.
+             * @example notes
+             */
             name: string;
             /** @description The provider whose key and address its model calls use: `anthropic` for `claude_code`. Set them there. */
             settings_provider?: string | null;
@@ -4984,13 +5494,25 @@ export interface components {
          *     }
          */
         ProviderSettings: {
-            /** @description The address of the model API; left out for the server's. */
+            /**
+             * @description The address of the model API; left out for the server's.
+             * @example https://openrouter.ai/api/v1
+             */
             base_url?: string | null;
-            /** @description The model of agents that choose none. */
+            /**
+             * @description The model of agents that choose none.
+             * @example claude-sonnet-4-5
+             */
             default_model?: string | null;
-            /** @description Stored encrypted, and never returned. Left out: a stored key stays, unless `base_url` changes. `null` removes it. */
+            /**
+             * @description Stored encrypted, and never returned. Left out: a stored key stays, unless `base_url` changes. `null` removes it.
+             * @example sk-or-…
+             */
             key?: string | null;
-            /** @description What people call a provider that the workspace has added. */
+            /**
+             * @description What people call a provider that the workspace has added.
+             * @example 1.2
+             */
             label?: string | null;
             /** @description Limits of model calls, for agents that do not set their own. */
             limits?: components["schemas"]["ModelLimits"];
@@ -5001,7 +5523,10 @@ export interface components {
         ProviderState: "ready" | "needs_key" | "not_installed" | "unreachable" | "not_allowed";
         /** @description The result of a real call. */
         ProviderTest: {
-            /** @description What was found, or what is wrong and what to do. */
+            /**
+             * @description What was found, or what is wrong and what to do.
+             * @example Summarize the report.
+             */
             message: string;
             /**
              * Format: int64
@@ -5016,12 +5541,15 @@ export interface components {
             state: components["schemas"]["ProviderState"];
         };
         RateRequest: {
-            /** @description What the person wrote. */
+            /**
+             * @description What the person wrote.
+             * @example Friendly, but too long.
+             */
             comment?: string | null;
             /** @description What should be better next time. */
-            improvements?: string[];
+            improvements?: components["schemas"]["TrainingRemark"][];
             /** @description What was wrong. */
-            issues?: string[];
+            issues?: components["schemas"]["TrainingRemark"][];
             /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
             /** @description From 1, bad, to 5, good. */
@@ -5035,7 +5563,10 @@ export interface components {
              * @enum {string}
              */
             state: "ready";
-            /** @description The version. */
+            /**
+             * @description The version.
+             * @example 1.2
+             */
             version?: string | null;
         };
         /** @description What was done to stop a run. Exists only after everything has stopped. */
@@ -5048,6 +5579,7 @@ export interface components {
             /**
              * Format: int32
              * @description The number of child processes that were ended.
+             * @example 64
              */
             processes: number;
             /** @description The signals sent to them, in order. */
@@ -5057,6 +5589,7 @@ export interface components {
             /**
              * @description What the person wrote.
              * @default null
+             * @example Friendly, but too long.
              */
             comment: string | null;
             /**
@@ -5086,7 +5619,10 @@ export interface components {
             rule: string;
             /** @description What it applies to. */
             scope: components["schemas"]["RememberScope"];
-            /** @description The name of the tool. */
+            /**
+             * @description The name of the tool.
+             * @example Bash
+             */
             tool: string;
         };
         RememberedList: {
@@ -5094,7 +5630,10 @@ export interface components {
             remembered: components["schemas"]["Remembered"][];
         };
         RequestedServer: {
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description The command line that it starts, or the address that it connects to. */
             target: string;
@@ -5117,11 +5656,20 @@ export interface components {
             type: "reset";
         };
         ResourceLinkMcpContent: {
-            /** @description What it is for. */
+            /**
+             * @description What it is for.
+             * @example Greets people when they arrive.
+             */
             description?: string | null;
-            /** @description The media type, such as `image/png`. */
+            /**
+             * @description The media type, such as `image/png`.
+             * @example image/png
+             */
             media_type?: string | null;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name?: string | null;
             /**
              * @description Which kind it is. (enum property replaced by openapi-typescript)
@@ -5134,9 +5682,15 @@ export interface components {
         ResourceMcpContent: {
             /** @description Base64. */
             blob?: string | null;
-            /** @description The media type, such as `image/png`. */
+            /**
+             * @description The media type, such as `image/png`.
+             * @example image/png
+             */
             media_type?: string | null;
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Ann prefers short answers.
+             */
             text?: string | null;
             /**
              * @description Which kind it is. (enum property replaced by openapi-typescript)
@@ -5214,7 +5768,10 @@ export interface components {
              */
             type: "room_gone";
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         RoomId: string;
         RoomList: {
             /** @description Send it as `before` to get the next page; `null` on the last page. */
@@ -5318,11 +5875,13 @@ export interface components {
             /**
              * Format: int32
              * @description For how long after a person's message agents may start follow-up rounds.
+             * @example 10
              */
             attended_minutes?: number | null;
             /**
              * Format: int32
              * @description How many rounds a debate has.
+             * @example 2
              */
             debate_rounds?: number | null;
             /** @description Whether agents react to each other after they have answered a message, round by round, until all skip. */
@@ -5336,11 +5895,13 @@ export interface components {
             /**
              * Format: int32
              * @description How many runs a person's message may cause.
+             * @example 30
              */
             max_messages?: number | null;
             /**
              * Format: int32
              * @description How many follow-up rounds, or turns of the moderator, a person's message may cause.
+             * @example 5
              */
             max_rounds?: number | null;
             /** @description The settings to change, by agent. */
@@ -5354,11 +5915,13 @@ export interface components {
             /**
              * Format: int32
              * @description Decides the order of agents with equal priority, together with the message.
+             * @example 7
              */
             seed?: number | null;
             /**
              * Format: int32
              * @description How many follow-up rounds agents may start after that time, while nobody is there.
+             * @example 2
              */
             unattended_rounds?: number | null;
             /** @description What happens to a message while agents answer. */
@@ -5427,12 +5990,14 @@ export interface components {
             /**
              * Format: int32
              * @description The skill's version at the time.
+             * @example 3
              */
             version: number;
         };
         /**
          * Format: uuid
          * @description An entry in a skill's training history.
+         * @example 0199c1de-7d3f-7000-8000-000000000001
          */
         RoundId: string;
         /**
@@ -5465,7 +6030,10 @@ export interface components {
             id: components["schemas"]["RunId"];
             /** @description The message that this run answers. */
             message_id: components["schemas"]["MessageId"];
-            /** @description The model; `null` for the provider's default. */
+            /**
+             * @description The model; `null` for the provider's default.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /** @description The run whose agent started this one; absent for a run that a message started. */
             parent_id?: components["schemas"]["RunId"] | null;
@@ -5557,15 +6125,24 @@ export interface components {
             after: components["schemas"]["ContextMessage"][];
             /** @description The messages before the prompt that were sent with it: all of them, or those that the session did not know. */
             before: components["schemas"]["ContextMessage"][];
-            /** @description The model; `null` for the provider's default. */
+            /**
+             * @description The model; `null` for the provider's default.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /** @description The message that the run answers, or the request to speak again. */
             prompt: components["schemas"]["ContextMessage"];
-            /** @description The provider. */
+            /**
+             * @description The provider.
+             * @example scripted
+             */
             provider: string;
             /** @description The provider session that was continued; it has the earlier messages. */
             session_id?: string | null;
-            /** @description The agent's own instructions, with what the room adds to them. */
+            /**
+             * @description The agent's own instructions, with what the room adds to them.
+             * @example Be brief.
+             */
             system_prompt?: string | null;
         };
         /** @description The agent has started a run of another agent, in a room of its own. The events of that run are in that room. */
@@ -5598,9 +6175,15 @@ export interface components {
             children: components["schemas"]["RunId"][];
         };
         RunError: {
-            /** @description A stable code, for programs. */
+            /**
+             * @description A stable code, for programs.
+             * @example k3v9-x2mq
+             */
             code: string;
-            /** @description A text for people, with advice if there is any. */
+            /**
+             * @description A text for people, with advice if there is any.
+             * @example Summarize the report.
+             */
             message: string;
         };
         RunFailedData: {
@@ -5638,7 +6221,10 @@ export interface components {
              */
             type: "run_failed";
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         RunId: string;
         RunInterruptedData: {
             /** @description In US dollars; `null` if the price is not known. */
@@ -5707,9 +6293,15 @@ export interface components {
             id: components["schemas"]["RunId"];
         };
         RunStartedData: {
-            /** @description The model; `null` for the provider's default. */
+            /**
+             * @description The model; `null` for the provider's default.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
-            /** @description The provider. */
+            /**
+             * @description The provider.
+             * @example scripted
+             */
             provider: string;
         };
         RunStartedEvent: components["schemas"]["EventEnvelope"] & {
@@ -5763,6 +6355,7 @@ export interface components {
         /**
          * Format: int32
          * @description A rating from 1 (useless) to 5 (perfect).
+         * @example 4
          */
         Score: number;
         /** @description Something that has all words of the query */
@@ -5771,7 +6364,10 @@ export interface components {
             author?: components["schemas"]["Author"] | null;
             /** @description When it was written or created. */
             created_at: components["schemas"]["Timestamp"];
-            /** @description The id of the message, the room, the agent or the upload. */
+            /**
+             * @description The id of the message, the room, the agent or the upload.
+             * @example openrouter
+             */
             id: string;
             /** @description What was found. */
             kind: components["schemas"]["SearchHitKind"];
@@ -5801,9 +6397,15 @@ export interface components {
             next?: string | null;
         };
         Series: {
-            /** @description The id of the agent or room, or the model; empty if the model is unknown. */
+            /**
+             * @description The id of the agent or room, or the model; empty if the model is unknown.
+             * @example sk-or-…
+             */
             key: string;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Oldest first; buckets without runs are left out. */
             points: components["schemas"]["Point"][];
@@ -5819,7 +6421,10 @@ export interface components {
             signed_in: boolean;
         };
         SignIn: {
-            /** @description The code of a sign-in link, from its fragment. */
+            /**
+             * @description The code of a sign-in link, from its fragment.
+             * @example k3v9-x2mq
+             */
             code?: string | null;
             /**
              * @description A token, or the local key of the server.
@@ -5830,20 +6435,35 @@ export interface components {
         SignInLink: {
             /** @description When it expires; `null` if it does not. */
             expires_at: components["schemas"]["Timestamp"];
-            /** @description The address to open. Its fragment has the code. */
+            /**
+             * @description The address to open. Its fragment has the code.
+             * @example https://tools.example.com/mcp
+             */
             url: string;
         };
         /** @description The current version of a skill */
         Skill: {
-            /** @description Markdown; `{{parameter}}` is replaced by its value. */
+            /**
+             * @description Markdown; `{{parameter}}` is replaced by its value.
+             * @example Greet people by their name.
+             */
             body: string;
-            /** @description A word to group skills by. */
+            /**
+             * @description A word to group skills by.
+             * @example writing
+             */
             category?: string | null;
-            /** @description What the skill needs to work. */
+            /**
+             * @description What the skill needs to work.
+             * @example Needs git.
+             */
             compatibility?: string | null;
             /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
-            /** @description What the skill does and when to use it. Agents choose skills by this text. */
+            /**
+             * @description What the skill does and when to use it. Agents choose skills by this text.
+             * @example Greets people when they arrive.
+             */
             description: string;
             /** @description The name that people see, if it is another. */
             display_name?: components["schemas"]["Name"] | null;
@@ -5858,15 +6478,33 @@ export interface components {
             findings: components["schemas"]["Finding"][];
             /** @description The id. */
             id: components["schemas"]["SkillId"];
-            /** @description The author's version label. */
+            /**
+             * @description The author's version label.
+             * @example 1.2
+             */
             label?: string | null;
-            /** @description The license of the skill. */
+            /**
+             * @description The license of the skill.
+             * @example MIT
+             */
             license?: string | null;
-            /** @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own. */
+            /**
+             * @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own.
+             * @example {
+             *       "files": {
+             *         "url": "https://tools.example.com/mcp"
+             *       }
+             *     }
+             */
             mcp_servers?: {
                 [key: string]: Record<string, never>;
             };
-            /** @description Further fields of the skill's `SKILL.md`. */
+            /**
+             * @description Further fields of the skill's `SKILL.md`.
+             * @example {
+             *       "author": "Ann"
+             *     }
+             */
             metadata?: {
                 [key: string]: string;
             };
@@ -5885,10 +6523,14 @@ export interface components {
             /**
              * Format: int32
              * @description The number of the newest version.
+             * @example 3
              */
             version: number;
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         SkillId: string;
         SkillList: {
             /** @description Skills in the data folder that can be imported. */
@@ -5898,6 +6540,7 @@ export interface components {
             /** @description The skills, or whether they are supported. */
             skills: components["schemas"]["SkillSummary"][];
         };
+        /** @example greet */
         SkillName: string;
         /** @description What a skill asks for beyond its instructions. */
         SkillRequests: {
@@ -5910,25 +6553,55 @@ export interface components {
         };
         /** @description The settings of a skill. */
         SkillSpec: {
-            /** @description Markdown; `{{parameter}}` is replaced by its value. */
+            /**
+             * @description Markdown; `{{parameter}}` is replaced by its value.
+             * @example Greet people by their name.
+             */
             body: string;
-            /** @description A word to group skills by. */
+            /**
+             * @description A word to group skills by.
+             * @example writing
+             */
             category?: string | null;
-            /** @description What the skill needs to work. */
+            /**
+             * @description What the skill needs to work.
+             * @example Needs git.
+             */
             compatibility?: string | null;
-            /** @description What the skill does and when to use it. Agents choose skills by this text. */
+            /**
+             * @description What the skill does and when to use it. Agents choose skills by this text.
+             * @example Greets people when they arrive.
+             */
             description: string;
             /** @description The name that people see, if it is another. */
             display_name?: components["schemas"]["Name"] | null;
-            /** @description The author's version label. */
+            /**
+             * @description The author's version label.
+             * @example 1.2
+             */
             label?: string | null;
-            /** @description The license of the skill. */
+            /**
+             * @description The license of the skill.
+             * @example MIT
+             */
             license?: string | null;
-            /** @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own. */
+            /**
+             * @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own.
+             * @example {
+             *       "files": {
+             *         "url": "https://tools.example.com/mcp"
+             *       }
+             *     }
+             */
             mcp_servers?: {
                 [key: string]: Record<string, never>;
             };
-            /** @description Further fields of the skill's `SKILL.md`. */
+            /**
+             * @description Further fields of the skill's `SKILL.md`.
+             * @example {
+             *       "author": "Ann"
+             *     }
+             */
             metadata?: {
                 [key: string]: string;
             };
@@ -5941,25 +6614,55 @@ export interface components {
         };
         /** @description The fields to change. All others stay; `null` clears a field. */
         SkillSpecPatch: {
-            /** @description Markdown; `{{parameter}}` is replaced by its value. */
+            /**
+             * @description Markdown; `{{parameter}}` is replaced by its value.
+             * @example Greet people by their name.
+             */
             body?: string;
-            /** @description A word to group skills by. */
+            /**
+             * @description A word to group skills by.
+             * @example writing
+             */
             category?: string | null;
-            /** @description What the skill needs to work. */
+            /**
+             * @description What the skill needs to work.
+             * @example Needs git.
+             */
             compatibility?: string | null;
-            /** @description What the skill does and when to use it. Agents choose skills by this text. */
+            /**
+             * @description What the skill does and when to use it. Agents choose skills by this text.
+             * @example Greets people when they arrive.
+             */
             description?: string;
             /** @description The name that people see, if it is another. */
             display_name?: components["schemas"]["Name"] | null;
-            /** @description The author's version label. */
+            /**
+             * @description The author's version label.
+             * @example 1.2
+             */
             label?: string | null;
-            /** @description The license of the skill. */
+            /**
+             * @description The license of the skill.
+             * @example MIT
+             */
             license?: string | null;
-            /** @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own. */
+            /**
+             * @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own.
+             * @example {
+             *       "files": {
+             *         "url": "https://tools.example.com/mcp"
+             *       }
+             *     }
+             */
             mcp_servers?: {
                 [key: string]: Record<string, never>;
             } | null;
-            /** @description Further fields of the skill's `SKILL.md`. */
+            /**
+             * @description Further fields of the skill's `SKILL.md`.
+             * @example {
+             *       "author": "Ann"
+             *     }
+             */
             metadata?: {
                 [key: string]: string;
             } | null;
@@ -5971,11 +6674,17 @@ export interface components {
             tools?: null | components["schemas"]["ToolPolicy"];
         };
         SkillSummary: {
-            /** @description A word to group skills by. */
+            /**
+             * @description A word to group skills by.
+             * @example writing
+             */
             category?: string | null;
             /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
-            /** @description What it is for. */
+            /**
+             * @description What it is for.
+             * @example Greets people when they arrive.
+             */
             description: string;
             /** @description The name that people see, if it is another. */
             display_name?: components["schemas"]["Name"] | null;
@@ -5988,7 +6697,10 @@ export interface components {
             file_count: number;
             /** @description The id. */
             id: components["schemas"]["SkillId"];
-            /** @description A name for the version. */
+            /**
+             * @description A name for the version.
+             * @example 1.2
+             */
             label?: string | null;
             /** @description The name. */
             name: components["schemas"]["SkillName"];
@@ -6003,12 +6715,16 @@ export interface components {
             /**
              * Format: int32
              * @description The version.
+             * @example 3
              */
             version: number;
         };
         /** @description The skills in `.claude/skills` and `.agents/skills` of a room's folder, and whether agents get them. */
         SkillTrust: {
-            /** @description SHA-256 of all skills together, in hex; only exactly this content is trusted. */
+            /**
+             * @description SHA-256 of all skills together, in hex; only exactly this content is trusted.
+             * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+             */
             digest?: string | null;
             /** @description Why the skills cannot be read. */
             problem?: string | null;
@@ -6050,14 +6766,20 @@ export interface components {
             stopped: number;
         };
         SkippedCell: {
-            /** @description A planned cell, or the running one, which is cancelled. By default the next planned cell. */
+            /**
+             * @description A planned cell, or the running one, which is cancelled. By default the next planned cell.
+             * @example p1
+             */
             cell?: string | null;
         };
         /** @description A part of a text, as one line, and the words in it that were looked for. */
         Snippet: {
             /** @description The words in it that were looked for. */
             highlights: components["schemas"]["HighlightRange"][];
-            /** @description The text, as one line; `…` where it is cut. */
+            /**
+             * @description The text, as one line; `…` where it is cut.
+             * @example Ann prefers short answers.
+             */
             text: string;
         };
         /** @description A message of the server. Messages and fields may be added: ignore those that you do not know. */
@@ -6076,7 +6798,10 @@ export interface components {
             is_error?: boolean | null;
             /** @description Which kind it is. */
             kind: components["schemas"]["SpanKind"];
-            /** @description The name of the tool, the model, or the reason for waiting. */
+            /**
+             * @description The name of the tool, the model, or the reason for waiting.
+             * @example notes
+             */
             name?: string | null;
             /**
              * Format: int64
@@ -6099,7 +6824,10 @@ export interface components {
             agent_id?: components["schemas"]["AgentId"] | null;
         };
         StatusData: {
-            /** @description A text for people. */
+            /**
+             * @description A text for people.
+             * @example Summarize the report.
+             */
             message: string;
             /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
@@ -6151,31 +6879,63 @@ export interface components {
             bytes: number;
             /** @description Whether there was no file at the path before. */
             is_new: boolean;
-            /** @description The path. */
+            /**
+             * @description The path.
+             * @example docs/notes.md
+             */
             path: string;
         };
         StrapiAgent: {
-            /** @description Tools that need no approval. */
+            /**
+             * @description Tools that need no approval.
+             * @example [
+             *       "Read"
+             *     ]
+             */
             allowedTools: string[];
             /** @description When the agent was created. */
             createdAt: components["schemas"]["Timestamp"];
-            /** @description Tools that the agent may not use. */
+            /**
+             * @description Tools that the agent may not use.
+             * @example [
+             *       "WebFetch"
+             *     ]
+             */
             disallowedTools: string[];
             /** @description Always true: an agent is deleted instead. */
             enabled: boolean;
             /** @description The id of the agent. */
             id: components["schemas"]["AgentId"];
-            /** @description The names of its MCP servers. */
+            /**
+             * @description The names of its MCP servers.
+             * @example [
+             *       "files"
+             *     ]
+             */
             mcpServers: string[];
-            /** @description The model that answers; `null` for the default of the provider. */
+            /**
+             * @description The model that answers; `null` for the default of the provider.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /** @description The name of the agent. */
             name: components["schemas"]["Name"];
-            /** @description The provider that answers. */
+            /**
+             * @description The provider that answers.
+             * @example scripted
+             */
             provider: string;
-            /** @description The names of its skills. */
+            /**
+             * @description The names of its skills.
+             * @example [
+             *       "greet"
+             *     ]
+             */
             skills: string[];
-            /** @description Instructions that the agent gets with every message. */
+            /**
+             * @description Instructions that the agent gets with every message.
+             * @example Be brief.
+             */
             systemPrompt?: string | null;
             /** @description When the agent was last changed. */
             updatedAt: components["schemas"]["Timestamp"];
@@ -6196,47 +6956,78 @@ export interface components {
             agent: components["schemas"]["StrapiAgent"];
             /** @description The id of the agent. */
             agentId: components["schemas"]["AgentId"];
-            /** @description What was done, for people. */
+            /**
+             * @description What was done, for people.
+             * @example Summarize the report.
+             */
             message: string;
             /** @description Always true; an error is a problem with its status. */
             success: boolean;
         };
         StrapiAgentSpec: {
             /** @description Tools that need no approval. */
-            allowedTools?: string[] | null;
+            allowedTools?: components["schemas"]["ListedName"][] | null;
             /** @description Tools that the agent may not use. */
-            disallowedTools?: string[] | null;
+            disallowedTools?: components["schemas"]["ListedName"][] | null;
             /** @description The names of MCP servers. */
-            mcpServers?: string[] | null;
-            /** @description The model that answers. */
+            mcpServers?: components["schemas"]["ListedName"][] | null;
+            /**
+             * @description The model that answers.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /** @description The settings of the model. */
             modelConfig?: components["schemas"]["StrapiModelConfig"] | null;
             /** @description The name. */
             name?: components["schemas"]["Name"] | null;
-            /** @description By default the first provider that is ready on this server. */
+            /**
+             * @description By default the first provider that is ready on this server.
+             * @example scripted
+             */
             provider?: string | null;
             /** @description The names of skills. */
-            skills?: string[] | null;
-            /** @description Instructions that the agent gets with every message. */
+            skills?: components["schemas"]["ListedName"][] | null;
+            /**
+             * @description Instructions that the agent gets with every message.
+             * @example Be brief.
+             */
             systemPrompt?: string | null;
             /** @description The settings of the tools. */
             toolConfig?: components["schemas"]["StrapiToolConfig"] | null;
         };
         StrapiModelConfig: {
-            /** @description The model that answers. */
+            /**
+             * @description The model that answers.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
         };
         StrapiSkill: {
-            /** @description Tools that need no approval when a user invokes the skill. */
+            /**
+             * @description Tools that need no approval when a user invokes the skill.
+             * @example [
+             *       "Read"
+             *     ]
+             */
             allowedTools: string[];
-            /** @description A word to group skills by. */
+            /**
+             * @description A word to group skills by.
+             * @example writing
+             */
             category?: string | null;
             /** @description When the skill was created. */
             createdAt: components["schemas"]["Timestamp"];
-            /** @description What the skill does and when to use it. */
+            /**
+             * @description What the skill does and when to use it.
+             * @example Greets people when they arrive.
+             */
             description: string;
-            /** @description Tools that no run with this skill may use. */
+            /**
+             * @description Tools that no run with this skill may use.
+             * @example [
+             *       "WebFetch"
+             *     ]
+             */
             disallowedTools: string[];
             /** @description The name that people see. */
             displayName?: components["schemas"]["Name"] | null;
@@ -6247,15 +7038,27 @@ export interface components {
             experienceScore?: number | null;
             /** @description The id of the skill. */
             id: components["schemas"]["SkillId"];
-            /** @description The license of the skill. */
+            /**
+             * @description The license of the skill.
+             * @example MIT
+             */
             license?: string | null;
-            /** @description The name of the skill. */
+            /**
+             * @description The name of the skill.
+             * @example notes
+             */
             name: string;
-            /** @description The body of its `SKILL.md`. */
+            /**
+             * @description The body of its `SKILL.md`.
+             * @example Greet people by their name.
+             */
             skillmd: string;
             /** @description When the skill was last changed. */
             updatedAt: components["schemas"]["Timestamp"];
-            /** @description The author's version label. */
+            /**
+             * @description The author's version label.
+             * @example 1.2
+             */
             version?: string | null;
         };
         StrapiSkillList: {
@@ -6265,7 +7068,10 @@ export interface components {
             meta: components["schemas"]["AliasPageInfo"];
         };
         StrapiSkillSaved: {
-            /** @description What was done, for people. */
+            /**
+             * @description What was done, for people.
+             * @example Summarize the report.
+             */
             message: string;
             /** @description The skill as it is now. */
             skill: components["schemas"]["StrapiSkill"];
@@ -6274,30 +7080,55 @@ export interface components {
         };
         /** @description A skill. Other fields are ignored. */
         StrapiSkillSpec: {
-            /** @description Tools that need no approval when a user invokes the skill. */
+            /**
+             * @description Tools that need no approval when a user invokes the skill.
+             * @example [
+             *       "Read"
+             *     ]
+             */
             allowedTools?: string[] | null;
-            /** @description A word to group skills by. */
+            /**
+             * @description A word to group skills by.
+             * @example writing
+             */
             category?: string | null;
-            /** @description What the skill does and when to use it. */
+            /**
+             * @description What the skill does and when to use it.
+             * @example Greets people when they arrive.
+             */
             description?: string | null;
-            /** @description Tools that no run with this skill may use. */
+            /**
+             * @description Tools that no run with this skill may use.
+             * @example [
+             *       "WebFetch"
+             *     ]
+             */
             disallowedTools?: string[] | null;
             /** @description The name that people see. */
             displayName?: components["schemas"]["Name"] | null;
-            /** @description The license of the skill. */
+            /**
+             * @description The license of the skill.
+             * @example MIT
+             */
             license?: string | null;
             /** @description The name. */
             name?: components["schemas"]["SkillName"] | null;
-            /** @description A complete `SKILL.md`, or only its body. */
+            /**
+             * @description A complete `SKILL.md`, or only its body.
+             * @example Greet people by their name.
+             */
             skillmd?: string | null;
-            /** @description The author's version label. */
+            /**
+             * @description The author's version label.
+             * @example 1.2
+             */
             version?: string | null;
         };
         StrapiToolConfig: {
             /** @description Tools that need no approval. */
-            allowedTools?: string[] | null;
+            allowedTools?: components["schemas"]["ListedName"][] | null;
             /** @description Tools that the agent may not use. */
-            disallowedTools?: string[] | null;
+            disallowedTools?: components["schemas"]["ListedName"][] | null;
         };
         StreamEndData: {
             /**
@@ -6339,7 +7170,10 @@ export interface components {
             data?: string;
             /** @description The type of the event, but `error_reported` for `error`; or `heartbeat`, `reset`, `problem`. In another dialect, a name of that dialect. */
             event?: string;
-            /** @description Send it as `Last-Event-ID` to continue after this frame. A heartbeat has none. */
+            /**
+             * @description Send it as `Last-Event-ID` to continue after this frame. A heartbeat has none.
+             * @example openrouter
+             */
             id?: string;
             /** @description Milliseconds to wait before the client reconnects. */
             retry?: number;
@@ -6355,7 +7189,10 @@ export interface components {
         StreamProblem: {
             /** @description The stable code for programs. */
             code: components["schemas"]["Code"];
-            /** @description What happened and what to do. */
+            /**
+             * @description What happened and what to do.
+             * @example Summarize the report.
+             */
             message: string;
         };
         StreamStartData: {
@@ -6389,7 +7226,10 @@ export interface components {
         };
         /** @description Follow a room. Following it again moves its position. */
         SubscribeSocketRequest: {
-            /** @description The last event that the client has: `17`, or `7c9e6f2a-17` with the epoch. 0 is the beginning. */
+            /**
+             * @description The last event that the client has: `17`, or `7c9e6f2a-17` with the epoch. 0 is the beginning.
+             * @example 0
+             */
             after?: number | string;
             /** @description The room. */
             room: components["schemas"]["RoomId"];
@@ -6445,7 +7285,10 @@ export interface components {
         TapeCell: {
             /** @description The agents. */
             agents: components["schemas"]["AgentId"][];
-            /** @description Names the cell in commands to the tape. */
+            /**
+             * @description Names the cell in commands to the tape.
+             * @example openrouter
+             */
             id: string;
             /** @description Which kind it is. */
             kind: components["schemas"]["CellKind"];
@@ -6485,6 +7328,7 @@ export interface components {
             /**
              * Format: int32
              * @description Decided the order of agents with equal priority.
+             * @example 7
              */
             seed?: number | null;
         };
@@ -6521,7 +7365,10 @@ export interface components {
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
         TextMcpContent: {
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Ann prefers short answers.
+             */
             text: string;
             /**
              * @description Which kind it is. (enum property replaced by openapi-typescript)
@@ -6532,7 +7379,10 @@ export interface components {
         TextPart: {
             /** @description The item of the answer that the text belongs to; `null` if the provider has none. */
             item?: string | null;
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Ann prefers short answers.
+             */
             text: string;
             /**
              * @description Which kind it is. (enum property replaced by openapi-typescript)
@@ -6568,7 +7418,10 @@ export interface components {
         ThinkingPart: {
             /** @description The item of the answer that the text belongs to; `null` if the provider has none. */
             item?: string | null;
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Ann prefers short answers.
+             */
             text: string;
             /**
              * @description Which kind it is. (enum property replaced by openapi-typescript)
@@ -6577,7 +7430,10 @@ export interface components {
             type: "thinking";
         };
         ThreadContent: {
-            /** @description The text of the message. */
+            /**
+             * @description The text of the message.
+             * @example Hello!
+             */
             content: string;
             /** @description Who wrote it. */
             role: components["schemas"]["ChatRole"];
@@ -6607,7 +7463,10 @@ export interface components {
         Ticket: {
             /** @description When it expires; `null` if it does not. */
             expires_at: components["schemas"]["Timestamp"];
-            /** @description For `?ticket=`. It is not shown again. */
+            /**
+             * @description For `?ticket=`. It is not shown again.
+             * @example grt_…
+             */
             ticket: string;
         };
         /** @description Times are milliseconds since the run was queued. */
@@ -6639,7 +7498,10 @@ export interface components {
             id: components["schemas"]["TokenId"];
             /** @description When it was last used; `null` if it was not. */
             last_used_at?: components["schemas"]["Timestamp"] | null;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description When it was revoked; `null` if it is valid. */
             revoked_at?: components["schemas"]["Timestamp"] | null;
@@ -6650,7 +7512,10 @@ export interface components {
             /** @description The workspace in which it acts, and the user as whom. */
             workspace: components["schemas"]["Owner"];
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         TokenId: string;
         TokenList: {
             /** @description Send it as `after` to get the next page; `null` on the last page. */
@@ -6661,9 +7526,17 @@ export interface components {
         ToolCall: {
             /** @description The run of another agent that the call started; absent if it started none. */
             child?: components["schemas"]["ChildRun"] | null;
-            /** @description The input. */
+            /**
+             * @description The input.
+             * @example {
+             *       "command": "git status"
+             *     }
+             */
             input: unknown;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Output while the tool ran. */
             output?: string;
@@ -6678,7 +7551,10 @@ export interface components {
          */
         ToolCalling: "native" | "xml";
         ToolOutcome: {
-            /** @description The content. */
+            /**
+             * @description The content.
+             * @example Hello!
+             */
             content: unknown;
             /** @description Whether it failed. */
             is_error: boolean;
@@ -6709,9 +7585,17 @@ export interface components {
         ToolPart: {
             /** @description The run of another agent that the call started; absent if it started none. */
             child?: components["schemas"]["ChildRun"] | null;
-            /** @description The input. */
+            /**
+             * @description The input.
+             * @example {
+             *       "command": "git status"
+             *     }
+             */
             input: unknown;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description Output while the tool ran. */
             output?: string;
@@ -6734,20 +7618,23 @@ export interface components {
              * @description Patterns of tools that run without asking.
              * @default []
              */
-            allow: string[];
+            allow: components["schemas"]["ListedName"][];
             /**
              * @description Patterns of tools that wait for a person.
              * @default []
              */
-            ask: string[];
+            ask: components["schemas"]["ListedName"][];
             /**
              * @description Patterns of tools that are never run.
              * @default []
              */
-            deny: string[];
+            deny: components["schemas"]["ListedName"][];
         };
         ToolResultData: {
-            /** @description The content. */
+            /**
+             * @description The content.
+             * @example Hello!
+             */
             content: unknown;
             /** @description Whether it failed. */
             is_error: boolean;
@@ -6772,9 +7659,17 @@ export interface components {
             type: "tool_result";
         };
         ToolUseData: {
-            /** @description The input. */
+            /**
+             * @description The input.
+             * @example {
+             *       "command": "git status"
+             *     }
+             */
             input: unknown;
-            /** @description The name. */
+            /**
+             * @description The name.
+             * @example notes
+             */
             name: string;
             /** @description The id of the answer's message. */
             stream_id: components["schemas"]["MessageId"];
@@ -6801,6 +7696,11 @@ export interface components {
          * @enum {string}
          */
         ToolVerdict: "allow" | "ask" | "deny";
+        /**
+         * @description What a person wrote about an answer.
+         * @example Too formal.
+         */
+        TrainingRemark: string;
         /** @description A room in which a skill is trained. */
         TrainingRoom: {
             /** @description The id of the agent; `null` if there is none. */
@@ -6831,7 +7731,10 @@ export interface components {
             room_name: string;
         };
         TrustRequest: {
-            /** @description The digest of the reviewed content. */
+            /**
+             * @description The digest of the reviewed content.
+             * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+             */
             digest: string;
         };
         /** @enum {string} */
@@ -6895,7 +7798,10 @@ export interface components {
             bytes: number;
             /** @description The id. */
             id: components["schemas"]["UploadId"];
-            /** @description The media type, such as `image/png`. */
+            /**
+             * @description The media type, such as `image/png`.
+             * @example image/png
+             */
             media_type: string;
             /** @description The name. */
             name: components["schemas"]["Name"];
@@ -6905,7 +7811,10 @@ export interface components {
              */
             url: string;
         };
-        /** Format: uuid */
+        /**
+         * Format: uuid
+         * @example 0199c1de-7d3f-7000-8000-000000000001
+         */
         UploadId: string;
         UploadList: {
             /** @description Send it to get the next page; `null` on the last page. */
@@ -6975,7 +7884,10 @@ export interface components {
              *     too low.
              */
             is_estimated?: boolean;
-            /** @description The model; `null` for the provider's default. */
+            /**
+             * @description The model; `null` for the provider's default.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /** @description Tokens that were used. */
             usage: components["schemas"]["Usage"];
@@ -6998,6 +7910,7 @@ export interface components {
         /**
          * Format: uuid
          * @description A person or a service account.
+         * @example 0199c1de-7d3f-7000-8000-000000000001
          */
         UserId: string;
         /** @enum {string} */
@@ -7009,13 +7922,20 @@ export interface components {
         VersionSummary: {
             /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
-            /** @description A name for the version. */
+            /**
+             * @description A name for the version.
+             * @example 1.2
+             */
             label?: string | null;
-            /** @description Why it was changed. */
+            /**
+             * @description Why it was changed.
+             * @example Shorter
+             */
             note?: string | null;
             /**
              * Format: int32
              * @description The version.
+             * @example 3
              */
             version: number;
         };
@@ -7023,6 +7943,7 @@ export interface components {
             /**
              * Format: int32
              * @description The version it is compared with.
+             * @example 1
              */
             against?: number | null;
             /** @description When it was created; `null` if that is not known. */
@@ -7031,13 +7952,17 @@ export interface components {
             diff: string;
             /** @description The files besides `SKILL.md`. */
             files: components["schemas"]["FileEntry"][];
-            /** @description Why it was changed. */
+            /**
+             * @description Why it was changed.
+             * @example Shorter
+             */
             note?: string | null;
             /** @description The skill. */
             skill: components["schemas"]["SkillSpec"];
             /**
              * Format: int32
              * @description The version.
+             * @example 3
              */
             version: number;
         };
@@ -7074,7 +7999,10 @@ export interface components {
             workspace: string;
         };
         WrappedThreadText: {
-            /** @description The text. */
+            /**
+             * @description The text.
+             * @example Hello!
+             */
             content: string;
         };
         /** Format: int64 */
@@ -7154,6 +8082,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7239,6 +8171,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7358,6 +8294,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7385,7 +8325,10 @@ export interface operations {
             query?: {
                 /** @description Maximum number of entries. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example notes
+                 */
                 after?: string;
             };
             header?: never;
@@ -7437,6 +8380,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7545,6 +8492,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7599,6 +8550,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7691,6 +8646,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7757,6 +8716,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7846,6 +8809,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -7964,6 +8931,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8044,6 +9015,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8060,7 +9035,10 @@ export interface operations {
             query?: {
                 /** @description Maximum number of entries. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example notes
+                 */
                 after?: string;
             };
             header?: never;
@@ -8124,6 +9102,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8209,6 +9191,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8325,6 +9311,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8339,9 +9329,15 @@ export interface operations {
     aliases_list_agent_messages: {
         parameters: {
             query?: {
-                /** @description The `sequenceNumber` of the last message that the client has; 0 for the first messages. */
+                /**
+                 * @description The `sequenceNumber` of the last message that the client has; 0 for the first messages.
+                 * @example 0
+                 */
                 since?: number;
-                /** @description Maximum number of messages. */
+                /**
+                 * @description Maximum number of messages.
+                 * @example 50
+                 */
                 limit?: number;
             };
             header?: never;
@@ -8405,6 +9401,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8423,7 +9423,10 @@ export interface operations {
                 status?: components["schemas"]["ListedApprovals"];
                 /** @description The `next` of the previous page. */
                 after?: components["schemas"]["EventId"];
-                /** @description Maximum number of approvals. */
+                /**
+                 * @description Maximum number of approvals.
+                 * @example 50
+                 */
                 limit?: number;
             };
             header?: never;
@@ -8475,6 +9478,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8489,15 +9496,27 @@ export interface operations {
     audit_list: {
         parameters: {
             query?: {
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example 120
+                 */
                 before?: string;
-                /** @description The limit. */
+                /**
+                 * @description The limit.
+                 * @example 50
+                 */
                 limit?: number;
-                /** @description Only this action, such as `sign_in`, `refuse` or `delete`. */
+                /**
+                 * @description Only this action, such as `sign_in`, `refuse` or `delete`.
+                 * @example create
+                 */
                 action?: string;
                 /** @description Only what this user did. */
                 user_id?: components["schemas"]["UserId"];
-                /** @description Only what was done to this kind of object, such as `token` or `room`. */
+                /**
+                 * @description Only what was done to this kind of object, such as `token` or `room`.
+                 * @example room
+                 */
                 object?: string;
                 /** @description The entries of all workspaces. Only for the operator. */
                 all?: boolean;
@@ -8551,6 +9570,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8605,6 +9628,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8621,7 +9648,10 @@ export interface operations {
             query?: {
                 /** @description Maximum number of entries. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example notes
+                 */
                 after?: string;
             };
             header?: never;
@@ -8673,6 +9703,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8779,6 +9813,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8862,6 +9900,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -8916,6 +9958,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9020,6 +10066,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9086,6 +10136,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9171,6 +10225,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9235,6 +10293,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9301,6 +10363,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9426,6 +10492,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9492,6 +10562,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9546,6 +10620,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9573,7 +10651,10 @@ export interface operations {
                 on_disconnect?: components["schemas"]["OnDisconnect"];
                 /** @description The format of the stream. */
                 dialect?: components["schemas"]["Dialect"];
-                /** @description A ticket, for clients that cannot send a header. It was checked before the handler. */
+                /**
+                 * @description A ticket, for clients that cannot send a header. It was checked before the handler.
+                 * @example grt_…
+                 */
                 ticket?: string;
             };
             header?: {
@@ -9647,6 +10728,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9775,6 +10860,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9791,7 +10880,10 @@ export interface operations {
             query?: {
                 /** @description Maximum number of entries. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example notes
+                 */
                 after?: string;
             };
             header?: never;
@@ -9843,6 +10935,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -9953,6 +11049,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10007,6 +11107,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10114,6 +11218,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10130,7 +11238,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the MCP server. */
+                /**
+                 * @description The name of the MCP server.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10180,6 +11291,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10199,7 +11314,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the MCP server. */
+                /**
+                 * @description The name of the MCP server.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10265,6 +11383,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10284,14 +11406,17 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the MCP server. */
+                /**
+                 * @description The name of the MCP server.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["McpServerConfig"];
+                "application/json": components["schemas"]["McpServerConfigPatch"];
             };
         };
         responses: {
@@ -10385,6 +11510,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10401,7 +11530,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the MCP server. */
+                /**
+                 * @description The name of the MCP server.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10489,6 +11621,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10516,7 +11652,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the MCP server. */
+                /**
+                 * @description The name of the MCP server.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10566,6 +11705,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10582,7 +11725,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the MCP server. */
+                /**
+                 * @description The name of the MCP server.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10632,6 +11778,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10648,7 +11798,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the MCP server. */
+                /**
+                 * @description The name of the MCP server.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10696,6 +11849,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10712,7 +11869,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the MCP server. */
+                /**
+                 * @description The name of the MCP server.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10762,6 +11922,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10827,6 +11991,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10843,7 +12011,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the environment variable */
+                /**
+                 * @description The name of the environment variable
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10900,6 +12071,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10916,7 +12091,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the environment variable */
+                /**
+                 * @description The name of the environment variable
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -10973,6 +12151,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -10989,7 +12171,10 @@ export interface operations {
             query?: {
                 /** @description Maximum number of entries. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example notes
+                 */
                 after?: string;
             };
             header?: never;
@@ -11041,6 +12226,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11149,6 +12338,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11215,6 +12408,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11304,6 +12501,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11420,6 +12621,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11436,7 +12641,10 @@ export interface operations {
             query?: {
                 /** @description Maximum number of entries. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example notes
+                 */
                 after?: string;
             };
             header?: never;
@@ -11500,6 +12708,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11619,6 +12831,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11633,7 +12849,10 @@ export interface operations {
     "project-commands_show": {
         parameters: {
             query?: {
-                /** @description Only the output after this position: `position` of an earlier response. */
+                /**
+                 * @description Only the output after this position: `position` of an earlier response.
+                 * @example 0
+                 */
                 after?: number;
             };
             header?: never;
@@ -11699,6 +12918,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11763,6 +12986,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11777,7 +13004,10 @@ export interface operations {
     "project-commands_stream": {
         parameters: {
             query?: {
-                /** @description Only the output after this position: `position` of an earlier response. */
+                /**
+                 * @description Only the output after this position: `position` of an earlier response.
+                 * @example 0
+                 */
                 after?: number;
             };
             header?: {
@@ -11853,6 +13083,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11867,7 +13101,10 @@ export interface operations {
     "project-files_list": {
         parameters: {
             query?: {
-                /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
+                /**
+                 * @description A path in the project, such as `src/main.py`; without it, the project's folder.
+                 * @example docs/notes.md
+                 */
                 path?: string;
             };
             header?: never;
@@ -11931,6 +13168,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -11945,7 +13186,10 @@ export interface operations {
     "project-files_upload": {
         parameters: {
             query?: {
-                /** @description A folder of the project; without it, the project's folder. */
+                /**
+                 * @description A folder of the project; without it, the project's folder.
+                 * @example docs/notes.md
+                 */
                 path?: string;
                 /** @description Unpack the files, which are .zip, .tar or .tar.gz archives, into the folder instead of storing them. */
                 extract?: boolean;
@@ -12055,6 +13299,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12080,7 +13328,10 @@ export interface operations {
     "project-files_delete": {
         parameters: {
             query: {
-                /** @description A path in the project, such as `src/main.py`. */
+                /**
+                 * @description A path in the project, such as `src/main.py`.
+                 * @example docs/notes.md
+                 */
                 path: string;
             };
             header?: never;
@@ -12140,6 +13391,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12154,7 +13409,10 @@ export interface operations {
     "project-files_archive": {
         parameters: {
             query?: {
-                /** @description A path in the project, such as `src/main.py`; without it, the project's folder. */
+                /**
+                 * @description A path in the project, such as `src/main.py`; without it, the project's folder.
+                 * @example docs/notes.md
+                 */
                 path?: string;
             };
             header?: never;
@@ -12216,6 +13474,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12230,7 +13492,10 @@ export interface operations {
     "project-files_read": {
         parameters: {
             query: {
-                /** @description A path in the project, such as `src/main.py`. */
+                /**
+                 * @description A path in the project, such as `src/main.py`.
+                 * @example docs/notes.md
+                 */
                 path: string;
                 /**
                  * @description The first and the last byte, such as `0-1023`, as in the header `Range: bytes=0-1023`.
@@ -12256,6 +13521,7 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                    "image/*": string;
                 };
             };
             /** @description A part of the file */
@@ -12267,6 +13533,7 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                    "image/*": string;
                 };
             };
             /** @description The request is not valid; `detail` says why */
@@ -12330,6 +13597,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12344,7 +13615,10 @@ export interface operations {
     "project-files_write": {
         parameters: {
             query: {
-                /** @description A path in the project, such as `src/main.py`. */
+                /**
+                 * @description A path in the project, such as `src/main.py`.
+                 * @example docs/notes.md
+                 */
                 path: string;
             };
             header?: never;
@@ -12354,9 +13628,9 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/octet-stream": string;
+                "application/octet-stream": number[] | null;
             };
         };
         responses: {
@@ -12419,6 +13693,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12543,6 +13821,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12620,6 +13902,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12638,7 +13924,10 @@ export interface operations {
             path: {
                 /** @description The id of the project. */
                 id: components["schemas"]["ProjectId"];
-                /** @description The number of the port. */
+                /**
+                 * @description The number of the port.
+                 * @example 3000
+                 */
                 port: number;
             };
             cookie?: never;
@@ -12688,6 +13977,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12742,6 +14035,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12850,6 +14147,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12866,7 +14167,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the provider. */
+                /**
+                 * @description The id of the provider.
+                 * @example openrouter
+                 */
                 id: string;
             };
             cookie?: never;
@@ -12916,6 +14220,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -12932,7 +14240,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the provider. */
+                /**
+                 * @description The id of the provider.
+                 * @example openrouter
+                 */
                 id: string;
             };
             cookie?: never;
@@ -12982,6 +14293,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13012,7 +14327,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The id of the provider. */
+                /**
+                 * @description The id of the provider.
+                 * @example openrouter
+                 */
                 id: string;
             };
             cookie?: never;
@@ -13111,6 +14429,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13130,7 +14452,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The id of the provider. */
+                /**
+                 * @description The id of the provider.
+                 * @example openrouter
+                 */
                 id: string;
             };
             cookie?: never;
@@ -13194,6 +14519,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13210,7 +14539,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the provider. */
+                /**
+                 * @description The id of the provider.
+                 * @example openrouter
+                 */
                 id: string;
             };
             cookie?: never;
@@ -13258,6 +14590,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13274,7 +14610,10 @@ export interface operations {
             query?: {
                 /** @description Maximum number of rooms. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example 1763371800000.0199c1de7d3f70008000000000000001
+                 */
                 before?: string;
                 /** @description Only rooms that are archived, or that are not. Default: all. */
                 archived?: boolean;
@@ -13328,6 +14667,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13434,6 +14777,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13500,6 +14847,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13589,6 +14940,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13705,6 +15060,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13769,6 +15128,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13788,7 +15151,10 @@ export interface operations {
                  * @example 0
                  */
                 after?: string;
-                /** @description Page size; ignored by streams. */
+                /**
+                 * @description Page size; ignored by streams.
+                 * @example 50
+                 */
                 limit?: number;
                 /** @description Adds the provider's original data to each event of a page. */
                 raw?: boolean;
@@ -13858,6 +15224,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -13924,6 +15294,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14041,6 +15415,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14103,6 +15481,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14124,9 +15506,15 @@ export interface operations {
                  * @example 0
                  */
                 since?: string;
-                /** @description Only messages that start before this seq, for paging backwards. */
+                /**
+                 * @description Only messages that start before this seq, for paging backwards.
+                 * @example 120
+                 */
                 before?: number;
-                /** @description Maximum number of messages: with `since` the oldest of the range, otherwise the newest. */
+                /**
+                 * @description Maximum number of messages: with `since` the oldest of the range, otherwise the newest.
+                 * @example 50
+                 */
                 limit?: number;
             };
             header?: never;
@@ -14190,6 +15578,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14306,6 +15698,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14372,6 +15768,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14386,7 +15786,10 @@ export interface operations {
     rooms_forget: {
         parameters: {
             query: {
-                /** @description The name of the tool. */
+                /**
+                 * @description The name of the tool.
+                 * @example Bash
+                 */
                 tool: string;
             };
             header?: never;
@@ -14448,6 +15851,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14564,6 +15971,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14630,6 +16041,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14747,6 +16162,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14809,6 +16228,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14875,6 +16298,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -14979,6 +16406,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15043,6 +16474,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15147,6 +16582,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15211,6 +16650,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15315,6 +16758,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15379,6 +16826,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15401,7 +16852,10 @@ export interface operations {
                 message_id?: components["schemas"]["MessageId"];
                 /** @description Only runs with this status. */
                 status?: components["schemas"]["RunStatus"];
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example 1763371800000.0199c1de7d3f70008000000000000001
+                 */
                 before?: string;
                 /** @description Maximum number of runs. */
                 limit?: number;
@@ -15457,6 +16911,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15523,6 +16981,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15629,6 +17091,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15693,6 +17159,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15759,6 +17229,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15847,6 +17321,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15913,6 +17391,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15979,6 +17461,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -15996,6 +17482,7 @@ export interface operations {
                 /**
                  * @description Words that must all be there, in any order; the last one may be the beginning of a word. Case and accents do not
                  *     matter. Any text is allowed; one without words finds nothing.
+                 * @example release notes
                  */
                 q: string;
                 /**
@@ -16003,9 +17490,15 @@ export interface operations {
                  * @example messages,rooms
                  */
                 in?: string;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example 120
+                 */
                 cursor?: string;
-                /** @description Maximum number of messages. The first page has up to 20 names of each kind besides. */
+                /**
+                 * @description Maximum number of messages. The first page has up to 20 names of each kind besides.
+                 * @example 50
+                 */
                 limit?: number;
             };
             header?: never;
@@ -16057,6 +17550,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16102,6 +17599,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16197,6 +17698,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16238,6 +17743,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16290,6 +17799,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16306,7 +17819,10 @@ export interface operations {
             query?: {
                 /** @description Maximum number of entries. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example notes
+                 */
                 after?: string;
             };
             header?: never;
@@ -16358,6 +17874,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16466,6 +17986,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16570,6 +18094,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16586,7 +18114,10 @@ export interface operations {
             query?: {
                 /** @description Create a new version of an existing skill with the same name; otherwise it is a conflict. */
                 replace?: boolean;
-                /** @description Import the skill with this name from the data folder instead of the body. */
+                /**
+                 * @description Import the skill with this name from the data folder instead of the body.
+                 * @example site
+                 */
                 folder?: string;
             };
             header?: {
@@ -16676,6 +18207,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16692,7 +18227,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -16742,6 +18280,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16761,7 +18303,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -16825,6 +18370,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16839,9 +18388,15 @@ export interface operations {
     skills_change: {
         parameters: {
             query?: {
-                /** @description The version that the change is based on; 409 if there is a newer one. */
+                /**
+                 * @description The version that the change is based on; 409 if there is a newer one.
+                 * @example 3
+                 */
                 base?: number;
-                /** @description A note for the list of versions: one line. */
+                /**
+                 * @description A note for the list of versions: one line.
+                 * @example Shorter
+                 */
                 note?: string;
             };
             header?: {
@@ -16849,7 +18404,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -16950,6 +18508,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -16966,7 +18528,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -17065,6 +18630,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17079,12 +18648,18 @@ export interface operations {
     skills_export: {
         parameters: {
             query?: {
-                /** @description The newest version by default. */
+                /**
+                 * @description The newest version by default.
+                 * @example 3
+                 */
                 version?: number;
             };
             header?: never;
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -17141,6 +18716,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17155,14 +18734,23 @@ export interface operations {
     skills_read: {
         parameters: {
             query?: {
-                /** @description The newest version by default. */
+                /**
+                 * @description The newest version by default.
+                 * @example 3
+                 */
                 version?: number;
             };
             header?: never;
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
-                /** @description The path of the file; slashes are encoded as `%2F`. */
+                /**
+                 * @description The path of the file; slashes are encoded as `%2F`.
+                 * @example docs/notes.md
+                 */
                 path: string;
             };
             cookie?: never;
@@ -17219,6 +18807,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17235,9 +18827,15 @@ export interface operations {
             query?: {
                 /** @description Whether the file can be executed. */
                 executable?: boolean;
-                /** @description The version that the change is based on; 409 if there is a newer one. */
+                /**
+                 * @description The version that the change is based on; 409 if there is a newer one.
+                 * @example 3
+                 */
                 base?: number;
-                /** @description A note for the list of versions: one line. */
+                /**
+                 * @description A note for the list of versions: one line.
+                 * @example Shorter
+                 */
                 note?: string;
             };
             header?: {
@@ -17245,9 +18843,15 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
-                /** @description The path of the file; slashes are encoded as `%2F`. */
+                /**
+                 * @description The path of the file; slashes are encoded as `%2F`.
+                 * @example docs/notes.md
+                 */
                 path: string;
             };
             cookie?: never;
@@ -17337,6 +18941,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17351,9 +18959,15 @@ export interface operations {
     skills_remove: {
         parameters: {
             query?: {
-                /** @description The version that the change is based on; 409 if there is a newer one. */
+                /**
+                 * @description The version that the change is based on; 409 if there is a newer one.
+                 * @example 3
+                 */
                 base?: number;
-                /** @description A note for the list of versions: one line. */
+                /**
+                 * @description A note for the list of versions: one line.
+                 * @example Shorter
+                 */
                 note?: string;
             };
             header?: {
@@ -17361,9 +18975,15 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
-                /** @description The path of the file; slashes are encoded as `%2F`. */
+                /**
+                 * @description The path of the file; slashes are encoded as `%2F`.
+                 * @example docs/notes.md
+                 */
                 path: string;
             };
             cookie?: never;
@@ -17429,6 +19049,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17445,7 +19069,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -17495,6 +19122,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17514,7 +19145,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -17611,6 +19245,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17630,7 +19268,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -17729,6 +19370,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17745,7 +19390,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
                 /** @description The id of the proposal. */
                 id: components["schemas"]["ProposalId"];
@@ -17797,6 +19445,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17816,7 +19468,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
                 /** @description The id of the proposal. */
                 id: components["schemas"]["ProposalId"];
@@ -17886,6 +19541,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -17905,7 +19564,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
                 /** @description The id of the proposal. */
                 id: components["schemas"]["ProposalId"];
@@ -18006,6 +19668,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18025,7 +19691,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -18124,6 +19793,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18140,7 +19813,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
             };
             cookie?: never;
@@ -18190,6 +19866,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18204,14 +19884,23 @@ export interface operations {
     skills_version: {
         parameters: {
             query?: {
-                /** @description The version to compare with; the previous one by default. */
+                /**
+                 * @description The version to compare with; the previous one by default.
+                 * @example 1
+                 */
                 against?: number;
             };
             header?: never;
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
-                /** @description The number of the version. */
+                /**
+                 * @description The number of the version.
+                 * @example 3
+                 */
                 version: number;
             };
             cookie?: never;
@@ -18270,6 +19959,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18289,9 +19982,15 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The name of the skill. */
+                /**
+                 * @description The name of the skill.
+                 * @example notes
+                 */
                 name: string;
-                /** @description The number of the version. */
+                /**
+                 * @description The number of the version.
+                 * @example 3
+                 */
                 version: number;
             };
             cookie?: never;
@@ -18357,6 +20056,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18371,11 +20074,20 @@ export interface operations {
     aliases_list_strapi_agents: {
         parameters: {
             query?: {
-                /** @description Only entries whose name or description contains this text. */
+                /**
+                 * @description Only entries whose name or description contains this text.
+                 * @example greet
+                 */
                 search?: string;
-                /** @description From 1; 0 is the first page too. */
+                /**
+                 * @description From 1; 0 is the first page too.
+                 * @example 1
+                 */
                 page?: number;
-                /** @description Entries of a page; 100 by default, at least 1 and at most 1000. */
+                /**
+                 * @description Entries of a page; 100 by default, at least 1 and at most 1000.
+                 * @example 25
+                 */
                 pageSize?: number;
             };
             header?: never;
@@ -18427,6 +20139,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18531,6 +20247,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18597,6 +20317,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18713,6 +20437,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18796,6 +20524,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18810,11 +20542,20 @@ export interface operations {
     aliases_list_strapi_skills: {
         parameters: {
             query?: {
-                /** @description Only entries whose name or description contains this text. */
+                /**
+                 * @description Only entries whose name or description contains this text.
+                 * @example greet
+                 */
                 search?: string;
-                /** @description From 1; 0 is the first page too. */
+                /**
+                 * @description From 1; 0 is the first page too.
+                 * @example 1
+                 */
                 page?: number;
-                /** @description Entries of a page; 100 by default, at least 1 and at most 1000. */
+                /**
+                 * @description Entries of a page; 100 by default, at least 1 and at most 1000.
+                 * @example 25
+                 */
                 pageSize?: number;
             };
             header?: never;
@@ -18866,6 +20607,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18970,6 +20715,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -18986,7 +20735,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the skill. */
+                /**
+                 * @description The id of the skill.
+                 * @example openrouter
+                 */
                 id: string;
             };
             cookie?: never;
@@ -19036,6 +20788,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19055,7 +20811,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The id of the skill. */
+                /**
+                 * @description The id of the skill.
+                 * @example openrouter
+                 */
                 id: string;
             };
             cookie?: never;
@@ -19152,6 +20911,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19171,7 +20934,10 @@ export interface operations {
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
-                /** @description The id of the skill. */
+                /**
+                 * @description The id of the skill.
+                 * @example openrouter
+                 */
                 id: string;
             };
             cookie?: never;
@@ -19235,6 +21001,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19339,6 +21109,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19455,6 +21229,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19521,6 +21299,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19637,6 +21419,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19689,6 +21475,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19707,7 +21497,10 @@ export interface operations {
                 all?: boolean;
                 /** @description Maximum number of tokens. */
                 limit?: number;
-                /** @description The `next` of the previous page. */
+                /**
+                 * @description The `next` of the previous page.
+                 * @example notes
+                 */
                 after?: string;
             };
             header?: never;
@@ -19759,6 +21552,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19865,6 +21662,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -19948,6 +21749,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20016,6 +21821,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20029,9 +21838,9 @@ export interface operations {
     };
     uploads_create: {
         parameters: {
-            query: {
-                /** @description The file name: one line, at most 120 characters. Not for a form, which has the names in its parts. */
-                name: string;
+            query?: {
+                /** @description The file name. Required, but not for a form, which has the names in its parts. */
+                name?: components["schemas"]["Name"];
             };
             header?: {
                 /** @description Makes the request safe to retry: the same key and request give the same result. */
@@ -20121,6 +21930,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20153,6 +21966,7 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                    "image/*": string;
                 };
             };
             /** @description The range of bytes that `Range` asks for */
@@ -20164,6 +21978,7 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                    "image/*": string;
                 };
             };
             /** @description A valid token is required */
@@ -20207,6 +22022,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20290,6 +22109,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20362,6 +22185,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20412,6 +22239,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20457,6 +22288,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20509,6 +22344,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20554,6 +22393,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -20599,6 +22442,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;

@@ -70,7 +70,7 @@ async fn a_folder_with_a_mistake_does_not_hold_up_the_others(api: &TestClient) {
     assert_eq!(outcomes, ["refused", "created", "refused", "refused"]);
     assert!(imported[2]["problem"].as_str().unwrap().contains("agent.toml is missing"), "{imported}");
     let wrong = json!({"files": {"agent.toml": "name = 1"}});
-    post(api, "/api/agents/files", &wrong).await.expect_problem(400, "invalid_request");
+    post(api, "/api/agents/files", &wrong).await.expect_problem(422, "unprocessable");
 }
 
 async fn the_command_line_exports_and_imports_a_folder(api: &TestClient) {

@@ -42,12 +42,16 @@ async fn budgets_are_checked_when_they_are_made(api: &TestClient) {
         json!({"scope": "workspace", "period": "month", "limit_usd": 0}),
         json!({"scope": "workspace", "period": "month", "limit_usd": -1}),
         json!({"scope": "workspace", "period": "year", "limit_usd": 1}),
+    ] {
+        post(api, "/api/budgets", &wrong).await.expect_problem(400, "invalid_request");
+    }
+    for wrong in [
         json!({"scope": "workspace", "id": agent, "period": "day", "limit_usd": 1}),
         json!({"scope": "agent", "period": "day", "limit_usd": 1}),
         json!({"scope": "room", "id": agent, "period": "day", "limit_usd": 1}),
         json!({"scope": "user", "id": agent, "period": "day", "limit_usd": 1}),
     ] {
-        post(api, "/api/budgets", &wrong).await.expect_problem(400, "invalid_request");
+        post(api, "/api/budgets", &wrong).await.expect_problem(422, "unprocessable");
     }
     let right = json!({"scope": "agent", "id": agent, "period": "week", "limit_usd": 1.25});
     post(api, "/api/budgets", &right).await.expect_status(201);

@@ -51,6 +51,11 @@ async fn a_fraction_of_zero_is_whole(api: &TestClient) {
     let body = json!({"name": "a", "provider": "scripted", "limits": {"turns": 4.5}});
     let problem = post(api, "/api/agents", &body).await.expect_problem(400, "invalid_request");
     assert_eq!(problem["pointer"], "/limits/turns");
+    // Where a body is a patch that is applied later, too.
+    let body = json!({"name": "a", "policy": {"max_rounds": 4.0}});
+    assert_eq!(post(api, "/api/rooms", &body).await.expect_status(201)["policy"]["max_rounds"], 4);
+    let body = json!({"name": "a", "url": "https://a.example/mcp", "timeout": 4.0});
+    assert_eq!(post(api, "/api/mcp-servers", &body).await.expect_status(201)["timeout"], 4);
 }
 
 async fn a_key_is_there_once(api: &TestClient) {
@@ -91,7 +96,7 @@ async fn mistakes_have_a_pointer_and_no_rust(api: &TestClient) {
         ("/api/agents", json!({"name": "x", "provider": "scripted", "limits": {"turns": 0}}), 400, "/limits/turns"),
         ("/api/agents", json!({"name": "x", "provider": "scripted", "model": ""}), 400, "/model"),
         ("/api/agents", json!({"name": "x", "provider": "none"}), 422, "/provider"),
-        (&messages, json!({"text": " "}), 400, "/text"),
+        (&messages, json!({"text": " "}), 422, "/text"),
         (&messages, json!({"text": "x", "when_busy": "never"}), 400, "/when_busy"),
         ("/api/mcp-servers", json!({"name": "x", "urll": "https://a.example"}), 400, "/urll"),
         ("/api/mcp-servers", json!({"name": "x", "url": 5}), 400, "/url"),

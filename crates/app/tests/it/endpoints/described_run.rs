@@ -56,7 +56,7 @@ async fn agent_is_created_executed_and_cancelled(api: &TestClient) {
     let listed = get(api, "/api/strapi/agents?search=writ&enabled=true&sort=name&page=1&pageSize=10").await;
     let listed = listed.expect_status(200);
     assert_eq!((&listed["data"][0], &listed["meta"]["total"]), (&shown, &json!(1)));
-    post(api, "/api/strapi/agents", &json!({"systemPrompt": "x"})).await.expect_problem(400, "invalid_request");
+    post(api, "/api/strapi/agents", &json!({"systemPrompt": "x"})).await.expect_problem(422, "unprocessable");
 
     let execute = format!("/api/execute/agent/{id}?dialect=messages");
     let first = post(api, &execute, &json!({"message": "!count 3"})).await;

@@ -118,7 +118,6 @@ async fn errors_before_the_stream_are_problem_responses(api: &TestClient) {
     ask(api, json!({"message": "hi", "conversationId": Uuid::now_v7()})).await.expect_problem(404, "not_found");
     for bad in [
         json!({}),
-        json!({"message": ""}),
         json!({"message": 1}),
         json!({"message": "hi", "conversationId": "x"}),
         json!({"message": "hi", "on_disconnect": "panic"}),
@@ -126,6 +125,7 @@ async fn errors_before_the_stream_are_problem_responses(api: &TestClient) {
     ] {
         ask(api, bad).await.expect_problem(400, "invalid_request");
     }
+    ask(api, json!({"message": " "})).await.expect_problem(422, "unprocessable");
     response_to(by_url(api, agent, &[])).await.expect_problem(400, "invalid_request");
     response_to(by_url(api, agent, &[("message", "hi"), ("mood", "good")]))
         .await

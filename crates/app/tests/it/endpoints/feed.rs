@@ -132,7 +132,7 @@ async fn raw_provider_data_is_shown_on_request_only(api: &TestClient) {
     }
     assert!(journal(api, room).await.iter().all(|event| !event.json.contains("\"raw\"")));
     let stream = api.request(Method::GET, &format!("{path}?raw=true")).header(header::ACCEPT, "text/event-stream");
-    response_to(stream).await.expect_problem(400, "invalid_request");
+    response_to(stream).await.expect_problem(422, "unprocessable");
     get(api, &format!("{path}?raw=yes")).await.expect_problem(400, "invalid_request");
 }
 

@@ -96,13 +96,13 @@ async fn a_refused_request_leaves_nothing(database: TestDatabase) {
     let refused: [(Value, u16, &str); 9] = [
         (spec(json!({"agent_id": broke})), 402, "budget_exceeded"),
         (spec(json!({"agent_id": uuid::Uuid::now_v7()})), 422, "unprocessable"),
-        (spec(json!({"prompt": "  "})), 400, "invalid_request"),
+        (spec(json!({"prompt": "  "})), 422, "unprocessable"),
         (spec(json!({"project_id": uuid::Uuid::now_v7()})), 422, "unprocessable"),
         (spec(json!({"project": {"name": "p", "sandbox": "docker"}})), 422, "unprocessable"),
         (
             spec(json!({"files": [{"path": "a", "content": "x"}, {"path": "../b", "content": "x"}]})),
-            400,
-            "invalid_request",
+            422,
+            "unprocessable",
         ),
         (spec(json!({"files": [{"path": "a", "content": "x"}, {"path": "a/b", "content": "x"}]})), 409, "conflict"),
         (

@@ -4,6 +4,7 @@
 use super::requests::{get, response_to};
 use reqwest::Method;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use testkit::{client::TestClient, database::TestDatabase, server::TestServer};
 
 const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
@@ -63,6 +64,76 @@ fn find_undescribed(place: &str, schema: &Value, missing: &mut Vec<String>) {
         Value::Array(entries) => entries.iter().for_each(|entry| find_undescribed(place, entry, missing)),
         _ => {}
     }
+}
+
+/// Whether an example fits its schema is checked by the linter of the stage `api`.
+#[tokio::test]
+async fn every_parameter_and_field_of_a_request_has_an_example() {
+    let server = TestServer::start(TestDatabase::sqlite()).await;
+    let document = get(server.api(), "/openapi.json").await.expect_status(200);
+    let mut missing = BTreeSet::new();
+    for (path, method, operation) in operations(&document) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let parameter = resolved(parameter, &document);
+            if parameter["example"].is_null() && !has_example(&parameter["schema"], &document) {
+                missing.insert(format!("{method} {path}: the parameter {}", parameter["name"]));
+            }
+        }
+        let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+        find_without_example("", body, &document, &mut BTreeSet::new(), &mut missing);
+    }
+    let missing: Vec<String> = missing.into_iter().collect();
+    let help = "add it at the field, or to crates/server/src/openapi/examples.rs";
+    assert!(missing.is_empty(), "{} without an example; {help}:\n{}", missing.len(), missing.join("\n"));
+    server.finish().await;
+}
+
+fn find_without_example<'a>(
+    place: &str,
+    schema: &'a Value,
+    document: &'a Value,
+    seen: &mut BTreeSet<&'a str>,
+    missing: &mut BTreeSet<String>,
+) {
+    let name = schema["$ref"].as_str();
+    if name.is_some_and(|name| !seen.insert(name)) {
+        return;
+    }
+    let place = name.and_then(|name| name.rsplit('/').next()).unwrap_or(place);
+    let schema = resolved(schema, document);
+    for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+        if !has_example(property, document) {
+            missing.insert(format!("{place}.{field}"));
+        }
+        find_without_example(place, property, document, seen, missing);
+    }
+    let members = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    let inner = [&schema["items"], &schema["additionalProperties"]].into_iter().filter(|inner| inner.is_object());
+    members.chain(inner).for_each(|inner| find_without_example(place, inner, document, seen, missing));
+}
+
+/// An object has the examples of its fields.
+fn has_example(schema: &Value, document: &Value) -> bool {
+    let schema = resolved(schema, document);
+    let is_told = ["const", "default", "enum", "example", "examples"].iter().any(|key| !schema[key].is_null());
+    let of_any = |key: &str| schema[key].as_array().is_some_and(|all| all.iter().any(|one| has_example(one, document)));
+    let has_type = |kind: &str| {
+        schema["type"] == kind || schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(|one| one == kind))
+    };
+    is_told
+        || has_type("boolean")
+        || schema["properties"].is_object()
+        || of_any("allOf")
+        || of_any("anyOf")
+        || of_any("oneOf")
+        || ["items", "additionalProperties"]
+            .iter()
+            .any(|key| schema[key].is_object() && has_example(&schema[key], document))
+}
+
+fn resolved<'a>(schema: &'a Value, document: &'a Value) -> &'a Value {
+    let pointer = schema["$ref"].as_str().and_then(|name| name.strip_prefix('#'));
+    pointer.map_or(schema, |pointer| document.pointer(pointer).unwrap())
 }
 
 /// The path, the method and the description of every operation.

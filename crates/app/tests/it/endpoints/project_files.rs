@@ -89,7 +89,7 @@ async fn files_of_a_project_are_stored_read_moved_and_deleted(database: TestData
     assert_eq!(names, ["moved/c.txt", "site/docs/b.md"]);
     assert_eq!(delete(&api, &format!("{files}?path=site")).await.status, 204);
     delete(&api, &format!("{files}?path=site")).await.expect_problem(404, "not_found");
-    delete(&api, &format!("{files}?path=")).await.expect_problem(400, "invalid_request");
+    delete(&api, &format!("{files}?path=")).await.expect_problem(422, "unprocessable");
 
     // The room of the project has seen it all.
     let events = journal(&api, room).await;
@@ -111,7 +111,7 @@ async fn files_of_a_project_are_stored_read_moved_and_deleted(database: TestData
     ];
     assert_eq!(changes, expected.map(|(path, change)| (path.to_owned(), change.to_owned())));
     for bad in ["../secret", "/etc/passwd", "a%00b", "a%5Cb", "%2e%2e/x"] {
-        get(&api, &format!("{content}?path={bad}")).await.expect_problem(400, "invalid_request");
+        get(&api, &format!("{content}?path={bad}")).await.expect_problem(422, "unprocessable");
     }
     std::os::unix::fs::symlink("/etc", binary.launch.data_dir.join("projects").join(&id).join("workspace/etc"))
         .unwrap();
@@ -144,9 +144,7 @@ async fn an_upload_that_fails_leaves_nothing(database: TestDatabase) {
     let many: Vec<(&str, &[u8])> = many.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
     upload(&api, &files, project_form(&many)).await.expect_problem(507, "storage_full");
     nothing_left().await;
-    upload(&api, &files, project_form(&[("fine", b"x"), ("../out", b"x")]))
-        .await
-        .expect_problem(400, "invalid_request");
+    upload(&api, &files, project_form(&[("fine", b"x"), ("../out", b"x")])).await.expect_problem(422, "unprocessable");
     nothing_left().await;
     upload(&api, &files, project_form(&[("fine", b"x"), ("a", b"x"), ("a/b", b"x")]))
         .await

@@ -107,7 +107,7 @@ async fn a_preview_shows_a_port_on_an_origin_of_its_own() {
     let refused = response_to(at(&api, "preview.localhost", "/api/agents").header("authorization", &key)).await;
     refused.expect_problem(403, "forbidden_host");
     for reserved in [0, 3128, 8080, 8081] {
-        post(&api, &format!("{ports}/{reserved}/preview"), &json!({})).await.expect_problem(400, "invalid_request");
+        post(&api, &format!("{ports}/{reserved}/preview"), &json!({})).await.expect_problem(422, "unprocessable");
     }
     // From inside, a preview cannot be opened through the endpoints of the sandbox.
     let inside = format!(

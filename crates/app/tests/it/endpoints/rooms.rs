@@ -76,7 +76,7 @@ async fn joining_and_leaving_are_events(api: &TestClient) {
         ]
     );
     for (body, status, code, why) in [
-        (json!({"agents": [a, a]}), 400, "invalid_request", "twice"),
+        (json!({"agents": [a, a]}), 422, "unprocessable", "twice"),
         (json!({"agents": [room]}), 422, "unprocessable", "does not exist"),
     ] {
         let refused = response_to(api.request(Method::PATCH, &path).json(&body)).await.expect_problem(status, code);

@@ -10,7 +10,7 @@ use testkit::client::{SeenEvent, SseReader, TestClient};
 
 on_both_databases! {
     server: stream_has_the_events_of_the_run_and_ends, stream_resumes, resuming_after_the_last_event_returns_204,
-            stream_of_a_queued_run_waits;
+            stream_of_a_queued_run_waits, d9_no_frame_is_named_error;
 }
 
 fn path(run: RunId) -> String {
@@ -86,4 +86,13 @@ async fn stream_of_a_queued_run_waits(api: &TestClient) {
     get(api, &path(RunId::generate())).await.expect_problem(404, "not_found");
     let garbage = api.request(Method::GET, &path(queued)).header("last-event-id", "x");
     response_to(garbage).await.expect_problem(400, "invalid_request");
+}
+
+/// An EventSource reports a lost connection as `error`.
+async fn d9_no_frame_is_named_error(api: &TestClient) {
+    let room = room(api).await;
+    let run = post_and_wait(api, room, "!fail").await.id;
+    let stream = response_to(api.request(Method::GET, &path(run))).await;
+    let names: Vec<&str> = stream.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert!(names.contains(&"error_reported") && !names.contains(&"error"), "{names:?}");
 }

@@ -135,7 +135,7 @@ async fn check_stores_nothing_and_returns_a_preview(api: &TestClient) {
     assert_eq!((&checked["skill"], &checked["findings"][0]["level"]), (&Value::Null, &json!("error")));
     let nothing = post(api, "/api/skills/check", &json!({"text": "no frontmatter"})).await.expect_status(200);
     assert_eq!((&nothing["skill"], &nothing["preview"]), (&Value::Null, &Value::Null));
-    post(api, "/api/skills/check", &json!({})).await.expect_problem(400, "invalid_request");
+    post(api, "/api/skills/check", &json!({})).await.expect_problem(422, "unprocessable");
     assert_eq!(get(api, "/api/skills").await.expect_status(200)["skills"], json!([]));
 }
 

@@ -125,7 +125,7 @@ async fn only_answers_of_a_training_room_are_accepted(api: &TestClient) {
     let problem = propose(api, json!({"body": long})).await.expect_problem(422, "unprocessable");
     assert_eq!(problem["pointer"], "/body");
     for wrong in [json!({}), json!({"body": "x", "message_id": answer})] {
-        propose(api, wrong).await.expect_problem(400, "invalid_request");
+        propose(api, wrong).await.expect_problem(422, "unprocessable");
     }
     let nobody = json!({"agent_id": "0199aaaa-0000-7000-8000-000000000000"});
     let problem = post(api, "/api/skills/greet/training", &nobody).await.expect_problem(422, "unprocessable");

@@ -189,9 +189,9 @@ async fn a_planned_cell_can_be_skipped_moved_and_inserted(api: &TestClient) {
     );
     for (name, body, status, code) in [
         ("skip", json!({"cell": "p999"}), 409, "conflict"),
-        ("reorder", json!({"cells": []}), 400, "invalid_request"),
+        ("reorder", json!({"cells": []}), 422, "unprocessable"),
         ("insert", json!({"agent_id": room}), 422, "unprocessable"),
-        ("insert", json!({"agent_id": all[0], "at": 9}), 400, "invalid_request"),
+        ("insert", json!({"agent_id": all[0], "at": 9}), 422, "unprocessable"),
     ] {
         post(api, &format!("/api/rooms/{room}/tape/{name}"), &body).await.expect_problem(status, code);
     }
@@ -255,18 +255,21 @@ async fn a_policy_changes_while_the_room_lives(api: &TestClient) {
     let settings = &changed["policy"]["members"][all[1].to_string()];
     assert_eq!((&settings["critic"], &settings["priority"]), (&json!(true), &json!(3)), "other settings stay");
     let left = patch(json!({"agents": [all[0], all[2]]})).await.expect_status(200);
-    assert_eq!(left["policy"].get("members"), None, "an agent that leaves takes its settings with it");
-    for (wrong, why) in [
-        (json!({"kind": "chaos"}), "unknown variant"),
-        (json!({"max_rounds": 1000}), "max_rounds"),
-        (json!({"judge": all[1]}), "is not in this room"),
-        (json!({"loud": true}), "unknown field"),
+    assert_eq!(left["policy"]["members"], json!({}), "an agent that leaves takes its settings with it");
+    for (wrong, pointer, why) in [
+        (json!({"kind": "chaos"}), "/policy/kind", "it must be one of `in_order`"),
+        (json!({"max_rounds": 1000}), "/policy", "max_rounds"),
+        (json!({"max_rounds": 2.5}), "/policy/max_rounds", "a whole number"),
+        (json!({"loud": true}), "/policy/loud", "this field is unknown"),
     ] {
         let problem = patch(json!({"policy": wrong})).await.expect_problem(400, "invalid_request");
+        assert_eq!(problem["pointer"], pointer, "{problem}");
         assert!(problem["detail"].as_str().unwrap().contains(why), "{problem}");
     }
+    let foreign = patch(json!({"policy": {"judge": all[1]}})).await.expect_problem(422, "unprocessable");
+    assert!(foreign["detail"].as_str().unwrap().contains("is not in this room"), "{foreign}");
     let wrong = json!({"name": "r", "agents": [], "policy": {"moderator": all[0]}});
-    post(api, "/api/rooms", &wrong).await.expect_problem(400, "invalid_request");
+    post(api, "/api/rooms", &wrong).await.expect_problem(422, "unprocessable");
 }
 
 async fn a_message_can_be_posted_without_a_run_and_a_run_started_without_a_message(api: &TestClient) {

@@ -146,7 +146,7 @@ async fn a_form_that_fails_leaves_nothing(database: TestDatabase) {
         send_files(api, "b", &files).await.expect_problem(status, code);
     }
     let body = || form("b", &[good]);
-    send_form(api, "/api/uploads?name=x", "b", body()).await.expect_problem(400, "invalid_request");
+    send_form(api, "/api/uploads?name=x", "b", body()).await.expect_problem(422, "unprocessable");
     // Cut off in the second file.
     let two = form("b", &[good, ("b", "a/b", b"two")]);
     send_form(api, "/api/uploads", "b", two[..two.len() - 10].to_vec()).await.expect_problem(400, "invalid_request");
@@ -185,7 +185,7 @@ async fn size_and_name_limits(api: &TestClient) {
         upload(api, bad, "a/b", "x").await.expect_problem(400, "invalid_request");
     }
     let unnamed = response_to(api.request(Method::POST, "/api/uploads").body("x")).await;
-    unnamed.expect_problem(400, "invalid_request");
+    unnamed.expect_problem(422, "unprocessable");
     assert_eq!(
         upload(api, "odd", "no type at all", "x").await.expect_status(201)["media_type"],
         "application/octet-stream"

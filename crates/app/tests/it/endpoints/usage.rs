@@ -1,13 +1,14 @@
 //! Tokens, cost and duration in the run, its end event and the completion.
 
-use super::requests::{data, journal, post, post_and_wait, room, room_with};
+use super::requests::{data, get, journal, post, post_and_wait, post_text, room, room_with, wait_for_end, within};
 use domain::{event::EventType, run::RunStatus, usage::Usage};
 use serde_json::json;
+use std::time::Duration;
 use testkit::client::{ReceivedFrameParser, TestClient};
 
 on_both_databases! {
     server: invariant_19_budget_each_usage_is_counted_once, unknown_model_has_no_cost, known_model_has_a_price,
-            model_of_the_agent_is_the_fallback, run_and_end_event_agree;
+            model_of_the_agent_is_the_fallback, run_and_end_event_agree, metrics_have_tokens_cost_queue_and_processes;
 }
 
 fn script(usage: &str) -> String {
@@ -74,4 +75,30 @@ async fn run_and_end_event_agree(api: &TestClient) {
     }
     assert_eq!(completion["tokens"], 42);
     assert!(run.started_at.unwrap() <= run.ended_at.unwrap() && run.created_at <= run.started_at.unwrap());
+}
+
+/// The metrics of the process, so other tests may add to them.
+async fn metrics_have_tokens_cost_queue_and_processes(api: &TestClient) {
+    let value = async |metric: &str| {
+        let metrics = get(api, "/metrics").await.text;
+        let found = metrics.lines().find_map(|line| line.strip_prefix(metric)?.trim().parse::<f64>().ok());
+        found.unwrap_or(0.0)
+    };
+    let tokens = r#"greenroom_tokens_total{provider="scripted",kind="output"}"#;
+    let cost = r#"greenroom_cost_nanodollars_total{provider="scripted"}"#;
+    let before = (value(tokens).await, value(cost).await);
+    let room = room(api).await;
+    post_and_wait(api, room, &script(r#"{"output_tokens":30,"cost":0.25}"#)).await;
+    let after = (value(tokens).await, value(cost).await);
+    assert!(after.0 >= before.0 + 30.0 && after.1 >= before.1 + 250_000_000.0, "{before:?} {after:?}");
+    let (running, queued) = (post_text(api, room, "!hang").await, post_text(api, room, "!count 1").await);
+    within("the gauges of the queue", async {
+        while value("greenroom_running_runs").await < 1.0 || value("greenroom_queued_runs").await < 1.0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    assert!(get(api, "/metrics").await.text.contains("\ngreenroom_processes "), "scripted agents have no program");
+    api.cancel_run(running).await.unwrap();
+    wait_for_end(api, queued).await;
 }

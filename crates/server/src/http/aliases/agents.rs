@@ -13,7 +13,7 @@ use domain::{
     actor::Actor,
     agent::{Agent, AgentSpec},
     ids::AgentId,
-    name::Name,
+    name::{ListedName, Name},
     time::Timestamp,
 };
 use engine::commands::InspectionView;
@@ -43,18 +43,24 @@ pub struct StrapiAgentSpec {
     /// By default the first provider that is ready on this server.
     provider: Option<String>,
     /// Instructions that the agent gets with every message.
+    #[schema(max_length = 262144)]
     system_prompt: Option<String>,
     /// The model that answers.
+    #[schema(min_length = 1, max_length = 200, pattern = r"^[^-\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     model: Option<String>,
     /// Another place for `model`.
     model_config: Option<StrapiModelConfig>,
     /// The names of skills.
+    #[schema(value_type = Option<Vec<ListedName>>, max_items = 200)]
     skills: Option<Vec<String>>,
     /// The names of MCP servers.
+    #[schema(value_type = Option<Vec<ListedName>>, max_items = 200)]
     mcp_servers: Option<Vec<String>>,
     /// Tools that need no approval.
+    #[schema(value_type = Option<Vec<ListedName>>, max_items = 200)]
     allowed_tools: Option<Vec<String>>,
     /// Tools that the agent may not use.
+    #[schema(value_type = Option<Vec<ListedName>>, max_items = 200)]
     disallowed_tools: Option<Vec<String>>,
     /// Another place for the lists of tools.
     tool_config: Option<StrapiToolConfig>,
@@ -63,6 +69,7 @@ pub struct StrapiAgentSpec {
 #[derive(Deserialize, utoipa::ToSchema)]
 pub struct StrapiModelConfig {
     /// The model that answers.
+    #[schema(min_length = 1, max_length = 200, pattern = r"^[^-\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     model: Option<String>,
 }
 
@@ -70,8 +77,10 @@ pub struct StrapiModelConfig {
 #[serde(rename_all = "camelCase")]
 pub struct StrapiToolConfig {
     /// Tools that need no approval.
+    #[schema(value_type = Option<Vec<ListedName>>, max_items = 200)]
     allowed_tools: Option<Vec<String>>,
     /// Tools that the agent may not use.
+    #[schema(value_type = Option<Vec<ListedName>>, max_items = 200)]
     disallowed_tools: Option<Vec<String>>,
 }
 
@@ -222,7 +231,7 @@ pub async fn create_strapi_agent(
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let fields = body.spec();
     let name = fields.name.clone();
-    let name = name.ok_or_else(|| Problem::invalid("name: an agent needs a name.").with("pointer", "/name"))?;
+    let name = name.ok_or_else(|| Problem::unprocessable("name: an agent needs a name.").with("pointer", "/name"))?;
     let provider = match &fields.provider {
         Some(provider) => provider.clone(),
         None => ready_provider(&app, actor).await?,
@@ -243,7 +252,7 @@ async fn ready_provider(app: &App, actor: &Actor) -> Result<String, Problem> {
     let mut ready = providers.filter(|provider| matches!(provider.inspection, InspectionView::Ready { .. }));
     let name = ready.next().map(|provider| provider.name);
     name.ok_or_else(|| {
-        Problem::invalid("provider: no provider is ready on this server; name one.").with("pointer", "/provider")
+        Problem::unprocessable("provider: no provider is ready on this server; name one.").with("pointer", "/provider")
     })
 }
 

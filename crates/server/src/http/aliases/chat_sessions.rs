@@ -117,14 +117,14 @@ pub async fn create_chat_session(
 ) -> Result<(StatusCode, Json<ChatSessionBody>), Problem> {
     if !new.skill_ids.is_empty() {
         let why = "skillIds: agents have skills, chat sessions do not; give them to the agent.";
-        return Err(Problem::new(Code::Unprocessable, why).with("pointer", "/skillIds"));
+        return Err(Problem::unprocessable(why).with("pointer", "/skillIds"));
     }
     let (queries, owner) = (app.engine.queries(), &caller.workspace);
     let agent = match new.agent_id {
         Some(id) => queries.agent(owner, id).await?,
         None => queries.agents(owner).await?.into_iter().next().ok_or_else(|| {
             let why = "agentId: there is no agent yet; create one first.";
-            Problem::new(Code::Unprocessable, why).with("pointer", "/agentId")
+            Problem::unprocessable(why).with("pointer", "/agentId")
         })?,
     };
     let name = new.title.unwrap_or_else(|| agent.spec.name.clone());
@@ -276,7 +276,7 @@ pub async fn send_chat_message(
     }
     if !new.attachments.is_empty() {
         let why = "attachments: upload files with POST /api/uploads, and post them with POST /api/rooms/{id}/messages.";
-        return Err(Problem::new(Code::Unprocessable, why).with("pointer", "/attachments"));
+        return Err(Problem::unprocessable(why).with("pointer", "/attachments"));
     }
     let post = NewPost::new(new.message);
     let posted = app.engine.post_message(&caller, id, post, attempt(key, fingerprint).as_ref()).await?;

@@ -50,8 +50,9 @@ pub struct StrapiSkillSpec {
 impl StrapiSkillSpec {
     /// The settings of a new skill.
     fn into_new(self) -> Result<SkillSpec, Problem> {
-        let missing =
-            |field: &str| Problem::invalid(format!("{field}: a skill needs it.")).with("pointer", format!("/{field}"));
+        let missing = |field: &str| {
+            Problem::unprocessable(format!("{field}: a skill needs it.")).with("pointer", format!("/{field}"))
+        };
         let name = self.name.clone().ok_or_else(|| missing("name"))?;
         let description = self.description.clone().unwrap_or_default();
         self.apply(SkillSpec::new(name, description, String::new()))

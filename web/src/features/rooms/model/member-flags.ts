@@ -5,10 +5,9 @@ type Flag = Exclude<keyof MemberSettings, 'priority'>
 
 const noSettings: MemberSettings = { priority: 0, interrupt_every_turn: false, transparent: false, final_response: false, critic: false, aware_only: false }
 
-/** The settings of an agent in a room. The server leaves out what nobody has changed. */
+/** The settings of an agent in a room. The server has those of the agents that somebody has changed. */
 export function settingsIn(room: Pick<Room, 'policy'>, agentId: string): MemberSettings {
-  const members = room.policy.members as Room['policy']['members'] | undefined
-  return { ...noSettings, ...members?.[agentId] }
+  return { ...noSettings, ...room.policy.members[agentId] }
 }
 
 /** What can be said of one agent in one room, and what it means. */
