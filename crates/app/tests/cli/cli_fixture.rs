@@ -1,4 +1,4 @@
-//! A server with one real program, which uses a double of the model API.
+//! A server with one real program, or several, which use a double of the model APIs.
 
 use crate::requests::{post, within};
 use domain::{
@@ -121,13 +121,18 @@ impl CliFixture {
     }
 
     pub async fn start_with(cli: Cli, key: &str, settings: &[(&str, &str)]) -> Self {
+        Self::start_all(&[cli], key, settings).await
+    }
+
+    /// Starts a server with several programs; the default agent uses the first.
+    pub async fn start_all(clis: &[Cli], key: &str, settings: &[(&str, &str)]) -> Self {
         let models = ModelDouble::start().await.unwrap();
         // Not in the system's temporary folder: Codex refuses to create its sandbox there.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mark = Uuid::now_v7().to_string();
         let launch = ServerLaunch::new(env!("CARGO_BIN_EXE_greenroom"), folder.path().join("data"));
         let mut launch = launch.with("GREENROOM_SANDBOX__AGENTS", "auto");
-        for (name, value) in cli.environment(&models.url(), key) {
+        for (name, value) in clis.iter().flat_map(|cli| cli.environment(&models.url(), key)) {
             launch = launch.with(name, value);
         }
         for (name, value) in settings {
@@ -137,7 +142,7 @@ impl CliFixture {
         let process = launch.start().await.unwrap();
         let api = Mutex::new(process.client().unwrap());
         let process = Mutex::new(Some(process));
-        Self { cli, models, launch, mark, process, api, agent: Mutex::default(), _folder: folder }
+        Self { cli: clis[0], models, launch, mark, process, api, agent: Mutex::default(), _folder: folder }
     }
 
     pub fn models(&self) -> &ModelDouble {
@@ -162,7 +167,11 @@ impl CliFixture {
     }
 
     pub async fn agent_with(&self, name: &str, settings: Value) -> AgentId {
-        let mut spec = json!({"name": name, "provider": self.cli.provider(), "model": self.cli.model()});
+        self.agent_of(self.cli, name, settings).await
+    }
+
+    pub async fn agent_of(&self, cli: Cli, name: &str, settings: Value) -> AgentId {
+        let mut spec = json!({"name": name, "provider": cli.provider(), "model": cli.model()});
         for (key, value) in settings.as_object().unwrap() {
             spec[key] = value.clone();
         }

@@ -36,6 +36,7 @@ mod crowd;
 mod failures;
 mod hostile;
 mod inside;
+mod mixed_rooms;
 mod projects;
 mod sessions;
 mod skills;
