@@ -1,8 +1,9 @@
-// The pictures of the README, written by `npm run screens`. The agents are scripted: what they are told to play would
+// The pictures and the recording of the README, written by `cargo xtask screens`. The agents are scripted: what they are told to play would
 // stand in the conversation, so the page is given the words of a person in its place.
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, it } from 'vitest'
+import { type Frame, animate } from './harness/apng'
 import { report } from './harness/scenes'
 import { Stage } from './harness/stage'
 
@@ -72,16 +73,6 @@ const looking = [
   { after_ms: 1400, tool_result: { id: 't2', content: 'error: test failed, to rerun pass `-p frame --lib`', is_error: true } },
 ]
 
-it('an answer that streams, with its tools', async () => {
-  const id = await room('Parser review')
-  await play(id, [...looking, { text: report.split('\n\n>')[0] }, { usage: { input_tokens: 4200, output_tokens: 612, cache_read_tokens: 18_000, model: 'claude-sonnet-4-5' } }, { hang: true }])
-  const page = await look(id, [question], 'light')
-  await page.getByText('Frame::from_line').waitFor()
-  await page.getByRole('log').evaluate((log) => log.scrollTo(0, 0))
-  await picture(page, 'room')
-  await stage.server.send('DELETE', `/rooms/${id}`)
-})
-
 it('a tool that asks first', async () => {
   const id = await room('Parser review')
   await play(id, [...looking, { text: `${report.split('\n\n|')[0]}\n\nShall I mend it?` }, { usage: { input_tokens: 4200, output_tokens: 612, cache_read_tokens: 18_000, model: 'claude-sonnet-4-5' } }])
@@ -95,4 +86,72 @@ it('a tool that asks first', async () => {
   const page = await look(id, [question, order], 'dark')
   await page.getByRole('button', { name: /^Allow$/ }).waitFor()
   await picture(page, 'approval')
+})
+
+/** Takes pictures of a page until it is told to stop. */
+class Recording {
+  private readonly frames: Frame[] = []
+  private isRunning = true
+  private readonly done: Promise<void>
+
+  constructor(private readonly page: Page) {
+    this.done = this.run()
+  }
+
+  private async run(): Promise<void> {
+    while (this.isRunning) {
+      const began = performance.now()
+      const png = await this.page.screenshot()
+      await this.page.waitForTimeout(Math.max(0, 260 - (performance.now() - began)))
+      this.frames.push({ png, millis: Math.round(performance.now() - began) })
+    }
+  }
+
+  /** The last picture stays for a while before the animation begins again. */
+  async stop(): Promise<Buffer> {
+    this.isRunning = false
+    await this.done
+    const last = this.frames.at(-1)
+    return animate(last ? [...this.frames, { png: last.png, millis: 3000 }] : [])
+  }
+}
+
+it('a conversation from the first word to the answer, with a tool that asks first', async () => {
+  const demo = (await stage.server.api<{ agents: { id: string; provider: string }[] }>('/agents')).agents.find(({ provider }) => provider === 'scripted')
+  const { id } = await stage.server.api<{ id: string }>('/rooms', { name: 'Parser review', agents: [agents[0] ?? demo?.id] })
+  const page = await stage.page('/favicon.svg', { colorScheme: 'light', viewport: { width: 880, height: 560 } })
+  const edit = { file_path: 'src/frame.rs', old_string: 'let line = buffer.split_to(end);', new_string: 'let line = buffer.split_to(end + 1);' }
+  const answer = [
+    { after_ms: 500, tool_use: { id: 't1', name: 'Grep', input: { pattern: 'parse_frame', path: 'src' } } },
+    { after_ms: 700, tool_result: { id: 't1', content: '2 matches in 2 files' } },
+    ...'The last frame is lost where it has no newline: the buffer keeps the byte that ended the frame before it.'.split(/(?<= )/).map((text) => ({ after_ms: 60, text })),
+    { after_ms: 300, approval: { id: 'e', name: 'Edit', input: edit } },
+    ...' Fixed: a frame now takes its newline with it.'.split(/(?<= )/).map((text) => ({ after_ms: 60, text })),
+    { usage: { input_tokens: 4200, output_tokens: 612, cache_read_tokens: 18_000, model: 'claude-sonnet-4-5' } },
+  ]
+  // What is typed goes out as the script that the demo agent plays, and comes back as what was typed.
+  const script = `!script ${JSON.stringify(answer)}`
+  const within = (text: string): string => JSON.stringify(text).slice(1, -1)
+  const shown = (text: string): string => text.replaceAll(within(script), within(question))
+  await page.route('**/api/rooms/*/messages', async (route) => {
+    const sent = route.request().postData()
+    const response = await route.fetch(sent === null ? {} : { postData: sent.replace(within(question), () => within(script)) })
+    await route.fulfill({ response, body: shown(await response.text()) })
+  })
+  await page.routeWebSocket(/./, (client) => {
+    client.connectToServer().onMessage((message) => client.send(shown(String(message))))
+  })
+  await page.goto(`${stage.url}/rooms/${id}`)
+  const field = page.getByRole('textbox', { name: 'Message' })
+  await field.waitFor()
+  await page.evaluate(() => document.fonts.ready)
+  const recording = new Recording(page)
+  await field.pressSequentially(question, { delay: 22 })
+  await field.press('Enter')
+  await page.getByRole('button', { name: /^Allow$/ }).waitFor()
+  await page.waitForTimeout(1200)
+  await page.getByRole('button', { name: /^Allow$/ }).click()
+  await page.getByText('takes its newline with it.').waitFor()
+  await page.waitForTimeout(600)
+  writeFileSync(`${folder}conversation.png`, await recording.stop())
 })

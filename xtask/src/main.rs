@@ -64,6 +64,14 @@ const COMMANDS: &[XtaskCommand] = &[
         run: web::command,
     },
     XtaskCommand {
+        name: "screens",
+        arguments: "",
+        summary: Some(
+            "take the pictures and the recording of the README again, in a real browser; needs Node.js and Chromium",
+        ),
+        run: web::screens_command,
+    },
+    XtaskCommand {
         name: "tidy",
         arguments: "",
         summary: Some("check the rules of the source tree"),

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::prerequisites::{self, NODE};
+use crate::prerequisites::{self, C_COMPILER, NODE};
 use crate::progress::TextOutput;
 use crate::repository::{BuildProfile, Repository, XtaskResult, find_in_path};
 use crate::steps::Steps;
@@ -23,6 +23,19 @@ pub fn command(_: &[String]) -> XtaskResult<ExitCode> {
     let steps = Steps::open(&repository, "web", TextOutput::Stderr)?;
     prerequisites::ensure(&[NODE], &steps)?;
     build(&repository, &steps)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `cargo xtask screens`: the pictures in `docs/screens`, of the app as it is now.
+pub fn screens_command(_: &[String]) -> XtaskResult<ExitCode> {
+    let repository = Repository::locate()?;
+    let steps = Steps::open(&repository, "screens", TextOutput::Stderr)?;
+    prerequisites::ensure(&[NODE, C_COMPILER], &steps)?;
+    let mut pictures = in_browser(&repository, "screens")?;
+    build(&repository, &steps)?;
+    steps.build("Building the server", &mut repository.build(BuildProfile::Debug, &["greenroom"], &["greenroom"]))?;
+    steps.run("Taking the pictures", &mut pictures)?;
+    steps.say("The pictures are in docs/screens. Look at them before you commit them.");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -69,9 +82,14 @@ pub fn unit_tests(repository: &Repository) -> Command {
 
 /// The app in a real browser, against the real server from the test build.
 pub fn browser_tests(repository: &Repository) -> XtaskResult<Command> {
+    in_browser(repository, "e2e")
+}
+
+/// A script of `web/package.json` that drives the debug server in a real browser.
+fn in_browser(repository: &Repository, script: &str) -> XtaskResult<Command> {
     let browser = find_browser().ok_or("no browser was found; install chromium")?;
     let mut npm = npm(repository);
-    npm.args(["run", "e2e"]).env("GREENROOM_BIN", repository.binary(BuildProfile::Debug, "greenroom"));
+    npm.args(["run", script]).env("GREENROOM_BIN", repository.binary(BuildProfile::Debug, "greenroom"));
     npm.env("GREENROOM_EMBEDS_UI", "1").env("CHROMIUM", browser);
     Ok(npm)
 }
