@@ -1,8 +1,8 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
 use super::{
-    agents, approve, audit, auth, backup, budget, cancel, chat, completions, events, memory, objects, rooms, run,
-    secrets, token,
+    agents, approve, audit, auth, backup, budget, cancel, chat, completions, doctor, events, memory, objects, rooms,
+    run, secrets, token,
 };
 use crate::{
     config::{ConfigFlags, NodeRole, SecretString},
@@ -58,8 +58,8 @@ pub enum CliCommand {
     Audit(audit::AuditArgs),
     /// Change the key that stored secrets are encrypted with.
     Secrets(secrets::SecretsArgs),
-    /// Check what is installed, what is missing and how to get it.
-    Doctor(DataArgs),
+    /// Check what is installed, what is missing and how to get it: on this machine, or at the server that you name.
+    Doctor(doctor::DoctorArgs),
     /// Write everything that is stored to one file.
     Backup(backup::BackupArgs),
     /// Replace everything that is stored by what is in a backup.

@@ -60,7 +60,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         CliCommand::Audit(arguments) => audit::run(&arguments).await,
         CliCommand::Secrets(arguments) => secrets::run(&arguments),
         CliCommand::Token(arguments) => token::run(arguments).await,
-        CliCommand::Doctor(data) => doctor::run(&data).await,
+        CliCommand::Doctor(arguments) => doctor::run(arguments).await,
         CliCommand::Backup(arguments) => backup::backup(&arguments).await,
         CliCommand::Restore(arguments) => backup::restore(&arguments).await,
         CliCommand::UpgradeCheck(data) => upgrade_check::run(&data).await,

@@ -3,8 +3,8 @@
 //! Only the binary knows its commit and passes it in.
 
 use super::Cli;
-use clap::{CommandFactory as _, FromArgMatches as _};
-use std::sync::OnceLock;
+use clap::{Command, CommandFactory as _, FromArgMatches as _, builder::Resettable};
+use std::{env, ffi::OsString, sync::OnceLock};
 
 static VERSION: OnceLock<String> = OnceLock::new();
 
@@ -17,6 +17,16 @@ pub fn current() -> &'static str {
 pub fn parse(built_from: Option<&str>) -> Cli {
     let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), built_from.unwrap_or("development build"));
     VERSION.get_or_init(|| version);
-    let matches = Cli::command().version(current()).get_matches();
+    let command = Cli::command().version(current());
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let matches = command.clone().try_get_matches_from(&arguments).unwrap_or_else(|error| {
+        // The usage in an error shows options that a variable sets as if they were required.
+        without_variables(command).try_get_matches_from(arguments).err().unwrap_or(error).exit()
+    });
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The same command line, which reads nothing from the environment.
+fn without_variables(command: Command) -> Command {
+    command.mut_args(|argument| argument.env(Resettable::Reset)).mut_subcommands(without_variables)
 }

@@ -19,7 +19,7 @@ afterEach(() => {
 const rooms = Array.from({ length: 318 }, (_, index) => ({ id: `r${index}`, title: `Room ${index}`, group: 'rooms' as const, run: () => {} }))
 const settings = { id: 's', title: 'Room settings', group: 'room' as const, run: () => {} }
 
-it('offers commands however many rooms there are, also before anything is typed', () => {
+it('b3: offers commands however many rooms there are, also before anything is typed', () => {
   commandStore.set([...rooms, settings])
   render(<Palette onClose={() => {}} />)
   expect(screen.getByRole('option', { name: 'Room settings' })).toBeTruthy()

@@ -6,16 +6,30 @@ mod database;
 mod isolation;
 mod machine;
 mod programs;
+mod remote;
 mod running_server;
 
 pub use running_server::server_checks;
 
-use super::{DataArgs, Exit};
+use super::{DataArgs, Exit, ServerArgs};
 use crate::{
-    config::{AgentIsolation, AppConfig},
+    config::{AgentIsolation, AppConfig, SecretString},
     terminal::table,
 };
+use clap::Args;
 use std::{fmt, io};
+
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// The running server to check, instead of this machine.
+    #[arg(long, value_name = "URL", env = "GREENROOM_SERVER", hide_env_values = true)]
+    server: Option<String>,
+    /// An access token of the operator. Without one, the local key of the data directory is sent to a server on this machine.
+    #[arg(long, env = "GREENROOM_TOKEN", hide_env_values = true)]
+    token: Option<SecretString>,
+    #[command(flatten)]
+    data: DataArgs,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FindingState {
@@ -65,7 +79,18 @@ fn configuration(config: &AppConfig) -> DoctorFinding {
     }
 }
 
-pub async fn run(data: &DataArgs) -> anyhow::Result<Exit> {
+pub async fn run(DoctorArgs { server, token, data }: DoctorArgs) -> anyhow::Result<Exit> {
+    let findings = match server {
+        Some(server) => {
+            let data_dir = data.data_dir.clone();
+            remote::check(&ServerArgs { server, token, data_dir, ca: None, fingerprint: None }).await?
+        }
+        None => check_machine(&data).await,
+    };
+    report(&findings)
+}
+
+async fn check_machine(data: &DataArgs) -> Vec<DoctorFinding> {
     let mut agents = AgentIsolation::Auto;
     let mut findings = match AppConfig::load(&data.flags()) {
         Ok(config) => {
@@ -83,6 +108,10 @@ pub async fn run(data: &DataArgs) -> anyhow::Result<Exit> {
     };
     findings.push(isolation::check(agents).await);
     findings.extend(programs::check().await);
+    findings
+}
+
+fn report(findings: &[DoctorFinding]) -> anyhow::Result<Exit> {
     let rows: Vec<Vec<String>> = findings
         .iter()
         .map(|finding| {

@@ -17,6 +17,8 @@ use tokio::{
 
 on_both_databases! {
     server: run_prints_the_answer_and_usage, events_follow_prints_new_events, rooms_agents_and_cancel, doctor_finds_the_server,
+            b29_an_error_is_printed_once_on_a_line_of_its_own, b30_the_usage_does_not_ask_for_what_a_variable_sets,
+            b31_doctor_checks_the_server_that_it_is_told,
             budgets_are_set_listed_and_deleted, objects_are_created_renamed_and_deleted, approvals_are_listed_and_answered,
             a_chat_answers_asks_and_goes_on, an_interrupt_stops_the_answer_and_not_the_chat;
     database: c2_commands_use_the_key_of_the_data_folder, a_budget_of_a_user_is_set_by_name;
@@ -259,6 +261,46 @@ async fn doctor_finds_the_server(api: &TestClient) {
     assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
     let row = output.stdout.lines().find(|line| line.starts_with("address")).unwrap();
     assert!(row.contains("answers on") && row.contains(env!("CARGO_PKG_VERSION")), "{row}");
+}
+
+async fn b29_an_error_is_printed_once_on_a_line_of_its_own(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let failed = run_as(api, dir.path(), &["run", "scripted", "!fail over_loaded Try later"]).await;
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(1), "I am about to fail.\n"));
+    let lines: Vec<&str> = failed.stderr.lines().filter(|line| line.contains("Try later")).collect();
+    assert_eq!(lines.len(), 1, "{}", failed.stderr);
+    assert!(!lines[0].contains("about to fail") && lines[0].contains("over_loaded"), "{}", lines[0]);
+    assert_eq!(failed.stderr.matches("over_loaded").count(), 1, "{}", failed.stderr);
+}
+
+async fn b30_the_usage_does_not_ask_for_what_a_variable_sets(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let wrong = run_as(api, dir.path(), &["run"]).await;
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("Usage: greenroom run <AGENT> <MESSAGE>\n"), "{}", wrong.stderr);
+}
+
+async fn b31_doctor_checks_the_server_that_it_is_told(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let found = run_as(api, dir.path(), &["doctor"]).await;
+    let server = found.stdout.lines().find(|line| line.starts_with("server")).unwrap_or_default();
+    assert!(
+        server.contains(api.base_url()) && server.contains(env!("CARGO_PKG_VERSION")),
+        "{}{}",
+        found.stdout,
+        found.stderr
+    );
+    let asked = get(api, "/api/doctor").await.expect_status(200);
+    for check in asked["checks"].as_array().unwrap() {
+        let name = check["name"].as_str().unwrap();
+        assert!(found.stdout.lines().any(|line| line.starts_with(name)), "{name} is missing in {}", found.stdout);
+    }
+    assert!(!found.stdout.contains(&dir.path().display().to_string()), "nothing of this folder: {}", found.stdout);
+    let mut nobody = greenroom(dir.path(), &["doctor"]);
+    nobody.env("GREENROOM_SERVER", "http://127.0.0.1:1");
+    let nobody = output_of(nobody.spawn().unwrap()).await;
+    assert_eq!(nobody.code, Some(1), "{}{}", nobody.stdout, nobody.stderr);
+    assert!(nobody.stdout.contains("BROKEN") && nobody.stdout.contains("127.0.0.1:1"), "{}", nobody.stdout);
 }
 
 async fn c2_commands_use_the_key_of_the_data_folder(database: TestDatabase) {

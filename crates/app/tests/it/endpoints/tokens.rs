@@ -160,6 +160,7 @@ async fn m11_a_cookie_alone_creates_no_token(api: &TestClient) {
     make(json!({"name": "z", "scopes": ALL, "confirm": pasted})).await.expect_status(201);
 }
 
+/// Also B23: an open stream went on until the next heartbeat, and delivered what was posted meanwhile.
 async fn l10_revoking_ends_streams_at_once(api: &TestClient) {
     let room = room(api).await;
     let made = post(api, "/api/tokens", &json!({"name": "x"})).await.expect_status(201);

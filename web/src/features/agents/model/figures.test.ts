@@ -13,7 +13,7 @@ it('counts as success what completed, of what was not stopped', () => {
   expect(figuresOf('a', null, []).usage).toBeNull()
 })
 
-it('knows the last use from the newest run, else from the last day with one', () => {
+it('b4: knows the last use from the newest run, else from the last day with one', () => {
   const points = [{ at: '2026-11-01T00:00:00Z', runs: 2 }, { at: '2026-11-02T00:00:00Z', runs: 0 }]
   const runs = [run('b', '2026-11-16T10:00:00Z'), run('a', '2026-11-15T10:00:00Z'), run('a', '2026-11-14T10:00:00Z')]
   expect(figuresOf('a', series({}, points), runs).lastUsed).toEqual({ at: '2026-11-15T10:00:00Z', isDay: false })
@@ -21,7 +21,7 @@ it('knows the last use from the newest run, else from the last day with one', ()
   expect(figuresOf('c', series({}, points), runs).lastUsed).toBeNull()
 })
 
-it('never rounds a failure away', () => {
+it('b5: never rounds a failure away', () => {
   expect(percent(1)).toBe('100%')
   expect(percent(0.999)).toBe('99%')
   expect(percent(0)).toBe('0%')

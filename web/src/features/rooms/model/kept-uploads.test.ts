@@ -9,7 +9,7 @@ const attachment = { name: 'a.png', media_type: 'image/png', url: '/api/uploads/
 const there: Upload = { key: 1, name: 'a.png', size: 9, preview: 'blob:x', share: 1, problem: null, attachment }
 const coming: Upload = { ...there, key: 2, name: 'b', attachment: null, share: 0.5 }
 
-it('files that were uploaded come back after a reload, with a picture that still exists', () => {
+it('b21: files that were uploaded come back after a reload, with a picture that still exists', () => {
   keepUploads('r', [there, coming])
   expect(keptUploads('r', () => 7)).toEqual([{ ...there, key: 7, preview: '/api/uploads/1' }])
   expect(keptUploads('other', () => 7)).toEqual([])

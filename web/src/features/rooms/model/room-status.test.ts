@@ -29,7 +29,7 @@ describe('a line of the list of rooms', () => {
     expect(lineOf(quiet, failed).status).toBe('failed')
   })
 
-  it('loses the marks of Markdown, and nothing of a name', () => {
+  it('b6: loses the marks of Markdown, and nothing of a name', () => {
     const said = (text: string): string => lineOf({ ...quiet, last_message: { seq: 5, author: { kind: 'agent', id: 'a', name: 'A' }, text, created_at: at } }, null).text
     expect(said('> **Call** `my_function_name` with 2 * 3 and `a_b`')).toBe('Call my_function_name with 2  3 and a_b')
     expect(said('## C# and snake_case_names')).toBe('C# and snake_case_names')

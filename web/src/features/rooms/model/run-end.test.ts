@@ -15,7 +15,7 @@ describe('the end of a run', () => {
     expect(endOf({ ...started, status: 'cancelled' })).toEqual({ kind: 'stopped', title: 'Stopped', detail: 'Took 4.0 s to stop; 1 process ended' })
   })
 
-  it('is no stop where it never started', () => {
+  it('b9, b10: is no stop where it never started', () => {
     const receipt = { millis: 0, processes: 0, signals: [] }
     expect(endOf({ ...newRun('r'), status: 'cancelled', receipt })).toEqual({ kind: 'stopped', title: 'Canceled before it started', detail: null })
     expect(endOf({ ...newRun('r'), status: 'interrupted', reason: 'new_message', receipt }).title).toBe('Not started: replaced by a newer message')

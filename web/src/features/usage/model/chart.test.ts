@@ -56,7 +56,7 @@ describe('the chart', () => {
     ])
   })
 
-  it('does not take an unknown price for nothing', () => {
+  it('b27: does not take an unknown price for nothing', () => {
     const { columns } = drawUsage(report, 'cost')
     expect(columns.map((column) => column.hasUnknown)).toEqual([false, false, true])
     expect(describeColumn(columns[2]!, 'day', 'cost')).toContain('Priceless unknown')
