@@ -38,7 +38,7 @@ function scenes(deeds: Deeds): Scene[] {
     { name: 'run-stopped', path: `/runs/${deeds.stopped}`, prepare: timeline },
     { name: 'run-waiting', path: `/runs/${deeds.waiting}`, prepare: timeline },
     { name: 'run-unpriced', path: `/runs/${deeds.unpriced}`, prepare: timeline },
-    { name: 'run-missing', path: '/runs/00000000-0000-7000-8000-000000000000', prepare: (page) => page.getByText('Run not found.').waitFor() },
+    { name: 'run-missing', path: '/runs/00000000-0000-7000-8000-000000000000', prepare: (page) => page.getByText('Run not found').waitFor() },
     { name: 'usage', path: '/usage', prepare: (page) => page.getByRole('table', { name: 'Usage by agent' }).waitFor() },
     {
       name: 'usage-hours',

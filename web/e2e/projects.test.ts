@@ -37,7 +37,7 @@ it('a project is created, says which isolation is in force, and is deleted again
   await page.getByRole('button', { name: 'Project actions', exact: true }).click()
   await page.getByRole('menuitem', { name: 'Delete project', exact: true }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete project', exact: true }).click()
-  await page.getByText('No projects yet.').waitFor()
+  await page.getByText('No projects yet').waitFor()
 })
 
 it('files are uploaded by button, drop and paste, moved, downloaded and deleted', async () => {

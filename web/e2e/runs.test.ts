@@ -153,7 +153,7 @@ describe('one run', () => {
 
   it('that is not there says so', async () => {
     const page = await stage.page('/runs/00000000-0000-7000-8000-000000000000')
-    await page.getByText('Run not found.').waitFor()
+    await page.getByText('Run not found').waitFor()
   })
 })
 

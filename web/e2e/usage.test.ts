@@ -43,9 +43,9 @@ it('is grouped and cut by what the address says', async () => {
   await page.getByText('Custom range', { exact: true }).click()
   await page.getByLabel('From', { exact: true }).fill('2020-01-01')
   await page.getByLabel('to', { exact: true }).fill('2020-01-03')
-  await page.getByText('No usage in this period.').waitFor()
+  await page.getByText('No usage in this period').waitFor()
   await page.reload()
-  await page.getByText('No usage in this period.').waitFor()
+  await page.getByText('No usage in this period').waitFor()
 })
 
 it('leads from an agent to its runs', async () => {

@@ -41,6 +41,9 @@ const APP_PATHS: &[&str] = &[
     "/skills/{name}",
     "/mcp-servers",
     "/mcp-servers/{name}",
+    "/projects",
+    "/projects/{id}",
+    "/search",
     "/runs",
     "/runs/{id}",
     "/usage",
@@ -51,6 +54,13 @@ const APP_PATHS: &[&str] = &[
     "/settings",
     "/settings/providers",
     "/settings/security-log",
+];
+
+/// The web app's fonts for the plain pages: a style sheet, because their names contain a hash.
+const FONTS: &str = "fonts.css";
+const FONT_FACES: [(&str, &str); 2] = [
+    ("Atkinson Hyperlegible Next Variable", "assets/atkinson-hyperlegible-next-latin-wght-normal"),
+    ("Atkinson Hyperlegible Mono Variable", "assets/atkinson-hyperlegible-mono-latin-wght-normal"),
 ];
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; \
@@ -118,8 +128,21 @@ async fn icon(headers: HeaderMap) -> Result<Response, Problem> {
 async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
     match ASSETS.iter().find(|(known, _)| *known == name) {
         Some((_, content)) => Ok(plain(&name, content)),
+        None if name == FONTS => Ok((common(FONTS, REVALIDATE), font_faces()).into_response()),
         None => built(&format!("assets/{name}"), &headers, IMMUTABLE),
     }
+}
+
+/// Empty without the web app: the system's fonts are used then.
+fn font_faces() -> String {
+    let face = |(family, start): &(&str, &str)| {
+        let is_font = |path: &&str| path.starts_with(start) && path.ends_with(".woff2");
+        let path = WEB_APP.iter().map(|(path, _)| *path).find(is_font)?;
+        Some(format!(
+            "@font-face {{ font-family: '{family}'; font-display: swap; font-weight: 200 800; src: url('/{path}') format('woff2'); }}\n"
+        ))
+    };
+    FONT_FACES.iter().filter_map(face).collect()
 }
 
 fn plain(name: &str, content: &'static str) -> Response {
@@ -161,5 +184,29 @@ fn kind(name: &str) -> &'static str {
         Some("webmanifest") => "application/manifest+json",
         Some("json") => "application/json",
         _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::APP_PATHS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_page_of_the_web_app_is_served_under_its_address() {
+        let router = include_str!("../../../web/src/app/router.tsx");
+        let pages: BTreeSet<&str> =
+            router.split("path: '").skip(1).filter_map(|rest| rest.split('\'').next()).collect();
+        // `{…}` stands for any segment, as `$…` and the word `new` do there.
+        let serves = |page: &&str| {
+            APP_PATHS.iter().any(|path| {
+                let (known, asked): (Vec<_>, Vec<_>) = (path.split('/').collect(), page.split('/').collect());
+                known.len() == asked.len()
+                    && known.iter().zip(&asked).all(|(known, asked)| known == asked || known.starts_with('{'))
+            })
+        };
+        let missing: Vec<&str> = pages.iter().copied().filter(|page| !serves(page)).collect();
+        assert!(pages.len() > 15, "the pages are not found in the router");
+        assert_eq!(missing, [""; 0], "add them to APP_PATHS");
     }
 }

@@ -76,6 +76,8 @@ pub struct NamedRunView {
     run: Run,
     room_name: String,
     agent_name: String,
+    /// The first 200 characters of the message that it answers; `null` if that is erased or has no text.
+    question: Option<String>,
 }
 
 /// List runs
@@ -105,9 +107,9 @@ pub async fn list(
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next = found.last().filter(|_| more).map(|last| ListCursor::of_run(&last.run).to_string());
-    let view = |NamedRun { workspace, run, room_name, agent_name }| {
+    let view = |NamedRun { workspace, run, room_name, agent_name, question }| {
         let workspace = workspace.as_str().to_owned();
-        NamedRunView { workspace, run, room_name, agent_name }
+        NamedRunView { workspace, run, room_name, agent_name, question }
     };
     Ok(Json(RunList { runs: found.into_iter().map(view).collect(), next }))
 }

@@ -48,6 +48,32 @@ impl StoredMessageBody {
     }
 }
 
+/// How many characters are shown of how a text begins.
+const TEXT_START: usize = 200;
+const FIRST_TEXT: &str = r#""parts":[{"type":"text","text":""#;
+
+/// How the text of a message begins, from the first characters of its stored body. `None` if it begins with
+/// something else.
+pub(super) fn text_start(body: &str) -> Option<String> {
+    // Quotes inside of strings are escaped, so this is never a part of one.
+    let rest = &body[body.find(FIRST_TEXT)? + FIRST_TEXT.len()..];
+    let mut is_escaped = false;
+    let end = rest.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    });
+    let mut text = &rest[..end.unwrap_or(rest.len())];
+    // The body may be cut inside of an escape sequence, of which the longest has twelve characters.
+    for _ in 0..=12 {
+        if let Ok(text) = serde_json::from_str::<String>(&format!("\"{text}\"")) {
+            return Some(text.chars().take(TEXT_START).collect());
+        }
+        text = &text[..text.char_indices().next_back()?.0];
+    }
+    None
+}
+
 row! {
     pub(crate) struct MessageRow {
         id: Uuid,
@@ -217,5 +243,36 @@ impl Store {
             self.head(owner, room).await?;
         }
         rows.into_iter().rev().map(Message::try_from).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StoredMessageBody, text_start};
+    use domain::{
+        message::{Author, MessageStatus, Part},
+        name::Name,
+    };
+
+    fn body(parts: Vec<Part>) -> String {
+        let author =
+            Author::Person { name: Name::parse(r#"x"parts":[{"type":"text","text":"no"#).unwrap(), user_id: None };
+        let body = StoredMessageBody { author, status: MessageStatus::Complete, parts, attachments: Vec::new() };
+        serde_json::to_string(&body).unwrap()
+    }
+
+    #[test]
+    fn the_start_of_a_text_is_read_from_the_start_of_its_body() {
+        let text = |text: &str| body(vec![Part::Text { text: text.to_owned(), item: None }]);
+        assert_eq!(text_start(&text("hello \"you\" \\ \n there")).unwrap(), "hello \"you\" \\ \n there");
+        assert_eq!(text_start(&text("")).unwrap(), "");
+        assert_eq!(text_start(&text(&"ä".repeat(300))).unwrap(), "ä".repeat(200));
+        assert_eq!(text_start(&body(vec![Part::Thinking { text: "hm".into(), item: None }])), None);
+        let whole = text("a\u{0}b 😀 c\\");
+        let begin = whole.find("a\\u0000").unwrap();
+        for (cut, _) in whole.char_indices().filter(|(at, _)| *at >= begin) {
+            let start = text_start(&whole[..cut]).unwrap();
+            assert!("a\u{0}b 😀 c\\".starts_with(&start), "{start:?} of {:?}", &whole[..cut]);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs and their outcomes.
 
-use super::{events::EventRow, list_cursor::ListCursor};
+use super::{events::EventRow, list_cursor::ListCursor, messages};
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, Refusal, RunEnding, Statement, without_nul},
@@ -38,6 +38,8 @@ pub struct NamedRun {
     pub run: Run,
     pub room_name: String,
     pub agent_name: String,
+    /// How the message begins that it answers.
+    pub question: Option<String>,
 }
 
 row! {
@@ -46,6 +48,7 @@ row! {
         owner: String,
         room_name: Option<String>,
         agent_name: Option<String>,
+        question_body: Option<String>,
     }
 }
 
@@ -54,7 +57,8 @@ impl TryFrom<NamedRunRow> for NamedRun {
     fn try_from(row: NamedRunRow) -> Result<Self> {
         let (room_name, agent_name) = (row.room_name.unwrap_or_default(), row.agent_name.unwrap_or_default());
         let workspace = super::tokens::parse_owner(&row.owner)?;
-        Ok(Self { workspace, run: row.run.try_into()?, room_name, agent_name })
+        let question = row.question_body.as_deref().and_then(messages::text_start).filter(|text| !text.is_empty());
+        Ok(Self { workspace, run: row.run.try_into()?, room_name, agent_name, question })
     }
 }
 
@@ -133,8 +137,9 @@ macro_rules! select_runs {
 macro_rules! select_named_runs {
     ($workspace:literal, $rest:literal) => {
         select_runs!(
-            ", u.owner, r.name AS room_name, a.name AS agent_name",
-            "LEFT JOIN rooms r ON r.id = u.room_id LEFT JOIN agents a ON a.id = u.agent_id ",
+            // Of a long question only the beginning is read.
+            ", u.owner, r.name AS room_name, a.name AS agent_name, SUBSTR(m.body, 1, 2000) AS question_body",
+            "LEFT JOIN rooms r ON r.id = u.room_id LEFT JOIN agents a ON a.id = u.agent_id LEFT JOIN messages m ON m.id = u.message_id ",
             $workspace,
             $rest
         )

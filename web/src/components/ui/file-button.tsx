@@ -15,9 +15,9 @@ export function FileButton({ label, accept, isMultiple = false, isBusy, onFiles 
   const input = useRef<HTMLInputElement>(null)
   return (
     <>
-      <Button isBusy={isBusy} onClick={() => input.current?.click()}>
+      <Button isBusy={isBusy} title={label} onClick={() => input.current?.click()}>
         <Upload size={15} aria-hidden />
-        {label}
+        <span className="visually-hidden-narrow">{label}</span>
       </Button>
       <input
         ref={input}

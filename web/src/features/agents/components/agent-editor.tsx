@@ -1,9 +1,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { FlaskConical, Play } from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
-import { PageBar } from '@/components/layout/page-bar'
-import { PageColumn } from '@/components/layout/page-column'
-import { Trail } from '@/components/layout/trail'
+import { PageBody } from '@/components/layout/page-body'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { Button } from '@/components/ui/button'
 import { LeaveGuard } from '@/components/ui/leave-guard'
@@ -11,7 +9,6 @@ import { Segmented } from '@/components/ui/segmented'
 import type { Agent } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { askForTask } from '@/lib/execute-request'
-import { setPageTitle } from '@/lib/page-title'
 import { type Draft, withName } from '../model/draft'
 import { useDraft } from '../model/use-draft'
 import { AgentForm } from './agent-form'
@@ -49,10 +46,6 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
   const isTesting = agent !== null && view.test === true
 
   useEffect(() => {
-    setPageTitle(title)
-  }, [title])
-
-  useEffect(() => {
     if (problem) form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   }, [problem])
 
@@ -78,69 +71,61 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
   }
 
   return (
-    <>
-      <PageBar
-        actions={
-          agent && (
-            <>
-              <Button className={styles.action} onClick={() => askForTask([agent.id])} title={t.runATask}>
-                <Play size={14} aria-hidden />
-                <span className="visually-hidden-narrow">{t.runATask}</span>
-              </Button>
-              <Button className={styles.action} aria-pressed={isTesting} onClick={() => void test()} title={t.testInASideRoom}>
-                <FlaskConical size={14} aria-hidden />
-                <span className="visually-hidden-narrow">{isChanged ? t.saveAndTest : t.testIt}</span>
-              </Button>
-              <AgentMenu agent={agent} />
-            </>
-          )
-        }
-      >
-        <Trail back={<Link to="/agents">{t.agents}</Link>}>
-          {agent && <AgentMark id={agent.id} name={agent.name} />}
-          <h1>{title}</h1>
-        </Trail>
-      </PageBar>
-      <div className={styles.split} data-testing={isTesting || undefined}>
-        <div className={styles.main}>
-          <PageColumn className={styles.column}>
-            {agent && (
-              <Segmented
-                label={t.whatToShow}
-                choices={views}
-                value={view.show ?? 'settings'}
-                onChange={(value) => show(agent.id, { ...view, show: value === 'settings' ? undefined : value })}
-              />
-            )}
-            {agent && view.show === 'effective' && <EffectiveView agent={agent} isChanged={isChanged} />}
-            {agent && view.show === 'memory' && <MemoryView agent={agent} />}
-            {(!agent || view.show === undefined) && (
-              <>
-                {!agent && <TemplateChoice />}
-                <AgentForm
-                  draft={draft}
-                  problem={problem}
-                  form={form}
-                  isNew={agent === null}
-                  onChange={(changes) => change(suggestName ? withName(draft, changes, suggestName) : changes)}
-                  onSave={() => void saveAnd({ ...view })}
-                />
-              </>
-            )}
-          </PageColumn>
-          <AgentSaveBar
-            isNew={agent === null}
-            isChanged={isChanged}
-            isSaving={isSaving}
+    <PageBody
+      title={title}
+      width="narrow"
+      back={<Link to="/agents">{t.agents}</Link>}
+      mark={agent && <AgentMark id={agent.id} name={agent.name} />}
+      aside={isTesting && <SideRoom agent={agent} isChanged={isChanged} showRoom={showRoom} onClose={() => show(agent.id, { ...view, test: undefined })} />}
+      actions={
+        agent && (
+          <>
+            <Button className={styles.action} onClick={() => askForTask([agent.id])} title={t.runATask}>
+              <Play size={14} aria-hidden />
+              <span className="visually-hidden-narrow">{t.runATask}</span>
+            </Button>
+            <Button className={styles.action} aria-pressed={isTesting} onClick={() => void test()} title={t.testInASideRoom}>
+              <FlaskConical size={14} aria-hidden />
+              <span className="visually-hidden-narrow">{isChanged ? t.saveAndTest : t.testIt}</span>
+            </Button>
+            <AgentMenu agent={agent} />
+          </>
+        )
+      }
+    >
+      {agent && (
+        <Segmented
+          label={t.whatToShow}
+          choices={views}
+          value={view.show ?? 'settings'}
+          onChange={(value) => show(agent.id, { ...view, show: value === 'settings' ? undefined : value })}
+        />
+      )}
+      {agent && view.show === 'effective' && <EffectiveView agent={agent} isChanged={isChanged} />}
+      {agent && view.show === 'memory' && <MemoryView agent={agent} />}
+      {(!agent || view.show === undefined) && (
+        <>
+          {!agent && <TemplateChoice />}
+          <AgentForm
+            draft={draft}
             problem={problem}
+            form={form}
+            isNew={agent === null}
+            onChange={(changes) => change(suggestName ? withName(draft, changes, suggestName) : changes)}
             onSave={() => void saveAnd({ ...view })}
-            onTest={() => void saveAnd({ test: true })}
-            onDiscard={discard}
           />
-        </div>
-        {isTesting && <SideRoom agent={agent} isChanged={isChanged} showRoom={showRoom} onClose={() => show(agent.id, { ...view, test: undefined })} />}
-      </div>
+        </>
+      )}
+      <AgentSaveBar
+        isNew={agent === null}
+        isChanged={isChanged}
+        isSaving={isSaving}
+        problem={problem}
+        onSave={() => void saveAnd({ ...view })}
+        onTest={() => void saveAnd({ test: true })}
+        onDiscard={discard}
+      />
       <LeaveGuard isChanged={isChanged} isSaving={isSaving} />
-    </>
+    </PageBody>
   )
 }

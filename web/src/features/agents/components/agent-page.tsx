@@ -4,6 +4,7 @@ import type { ReactNode } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
 import { PageNote } from '@/components/layout/page-note'
 import { Button } from '@/components/ui/button'
+import loading from '@/components/ui/loading.module.css'
 import { ApiError, explain } from '@/lib/api/client'
 import { type TemplateId, agentTemplates } from '@/lib/agent-templates'
 import { agentsQuery, providersQuery } from '@/lib/api/queries'
@@ -13,7 +14,6 @@ import { instructionsOf } from '../model/instructions'
 import { firstChoice, providerTitle } from '@/lib/providers'
 import { AgentEditor } from './agent-editor'
 import { t } from '../texts'
-import styles from './agents.module.css'
 
 /** Shows a room inside of a page; the app brings it, because rooms are another feature. */
 export type ShowRoom = (roomId: string) => ReactNode
@@ -71,7 +71,7 @@ function Reading(): ReactNode {
   return (
     <>
       <PageBar> </PageBar>
-      <p className={styles.reading} role="status">
+      <p className={loading.loading} role="status">
         {t.loading}
       </p>
     </>
@@ -80,7 +80,7 @@ function Reading(): ReactNode {
 
 function Note({ title, detail, children }: { title: string; detail: string; children?: ReactNode }): ReactNode {
   return (
-    <PageNote title={title} detail={detail} width="wide">
+    <PageNote title={title} detail={detail}>
       <p>
         <Link to="/agents">{t.allAgents}</Link>
       </p>

@@ -20,7 +20,6 @@ export function AgentSaveBar({ isNew, isChanged, isSaving, problem, onSave, onTe
   if (!isNew && !isChanged) return null
   return (
     <SaveBar
-      layout="docked"
       status={problem ? <Problem problem={problem} /> : isNew ? t.notCreatedYet : t.unsavedChanges}
       label={isNew ? t.createAgent : isSaving ? t.saving : t.save}
       isBusy={isSaving}

@@ -1,17 +1,17 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Plus, Upload } from 'lucide-react'
-import { type ReactNode, useEffect, useState } from 'react'
-import { PageBar } from '@/components/layout/page-bar'
-import { PageColumn } from '@/components/layout/page-column'
+import { type ReactNode, useState } from 'react'
+import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
+import { EmptyState } from '@/components/ui/empty-state'
+import loading from '@/components/ui/loading.module.css'
 import primaryLink from '@/components/ui/primary-link.module.css'
-import { explain } from '@/lib/api/client'
+import { ProblemNote } from '@/components/ui/problem-note'
 import { agentsQuery, providersQuery } from '@/lib/api/queries'
 import type { Agent } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { download } from '@/lib/download'
-import { setPageTitle } from '@/lib/page-title'
 import { recentRunsQuery, usageByAgentQuery, usagePeriod } from '../api/agent-queries'
 import { figuresOf } from '../model/figures'
 import { providerTitle } from '@/lib/providers'
@@ -30,57 +30,41 @@ export function AgentsPage(): ReactNode {
   const [filter, setFilter] = useState('')
   const exportAll = (): void => download('greenroom-agents.json', 'application/json', toFile(agents ?? []))
 
-  useEffect(() => {
-    setPageTitle(t.agents)
-  }, [])
-
   useCommands([
     { id: 'import-agents', title: t.importAgentsFromAFile, group: 'agents', run: () => setIsImporting(true) },
     { id: 'export-agents', title: t.exportAllAgents, group: 'agents', run: exportAll },
   ])
 
   return (
-    <>
-      <PageBar
-        actions={
+    <PageBody
+      title={t.agents}
+      actions={
+        <>
+          <Button look="quiet" title={t.import} onClick={() => setIsImporting(true)}>
+            <Upload size={15} aria-hidden />
+            <span className="visually-hidden-narrow">{t.import}</span>
+          </Button>
           <Link to="/agents/new" className={primaryLink.link}>
             <Plus size={15} aria-hidden />
             {t.newAgent}
           </Link>
-        }
-      >
-        <h1 className={styles.title}>{t.agents}</h1>
-      </PageBar>
-      <PageColumn className={styles.page}>
-        <div className={styles.bar}>
-          {(agents?.length ?? 0) >= worthFiltering ? (
-            <input type="search" className={styles.filter} aria-label={t.filterAgents} placeholder={t.nameProviderOrModel} value={filter} onChange={(event) => setFilter(event.target.value)} />
-          ) : (
-            <p className={styles.period}>{t.agentsThatAnswerInYourRooms}</p>
-          )}
-          <Button look="quiet" onClick={() => setIsImporting(true)}>
-            <Upload size={15} aria-hidden />
-            {t.import}
-          </Button>
-        </div>
-        {error && !agents && (
-          <div className={styles.note} role="alert">
-            <h2>{t.couldNotLoadAgents}</h2>
-            <p>{explain(error)}</p>
-            <Button look="primary" onClick={() => void refetch()}>
-              {t.tryAgain}
-            </Button>
-          </div>
-        )}
-        {!error && !agents && (
-          <p className={styles.reading} role="status">
-            {t.reading}
-          </p>
-        )}
-        {agents && <Cards agents={agents.filter((agent) => fits(agent, filter))} isFiltered={filter.trim() !== ''} />}
-      </PageColumn>
+        </>
+      }
+    >
+      {(agents?.length ?? 0) >= worthFiltering ? (
+        <input type="search" className={styles.filter} aria-label={t.filterAgents} placeholder={t.nameProviderOrModel} value={filter} onChange={(event) => setFilter(event.target.value)} />
+      ) : (
+        <p className={styles.period}>{t.agentsThatAnswerInYourRooms}</p>
+      )}
+      {error && !agents && <ProblemNote title={t.couldNotLoadAgents} error={error} onRetry={() => void refetch()} />}
+      {!error && !agents && (
+        <p className={loading.loading} role="status">
+          {t.loading}
+        </p>
+      )}
+      {agents && <Cards agents={agents.filter((agent) => fits(agent, filter))} isFiltered={filter.trim() !== ''} />}
       {isImporting && <ImportDialog onClose={() => setIsImporting(false)} />}
-    </>
+    </PageBody>
   )
 }
 
@@ -90,15 +74,13 @@ function Cards({ agents, isFiltered }: { agents: readonly Agent[]; isFiltered: b
   const providers = useQuery(providersQuery).data
   if (agents.length === 0) {
     return (
-      <div className={styles.note}>
-        <h2>{isFiltered ? t.noAgentsMatch : t.noAgentsYet}</h2>
-        <p>{isFiltered ? t.searchByNameProviderOrModel : t.anAgentIsAModelOrA}</p>
+      <EmptyState title={isFiltered ? t.noAgentsMatch : t.noAgentsYet} detail={isFiltered ? t.searchByNameProviderOrModel : t.anAgentIsAModelOrA}>
         {!isFiltered && (
           <Link to="/agents/new" className={primaryLink.link}>
             {t.createAnAgent}
           </Link>
         )}
-      </div>
+      </EmptyState>
     )
   }
   return (

@@ -3,7 +3,7 @@ import { Pencil, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button, IconButton } from '@/components/ui/button'
 import { ConfirmDialog } from '@/components/ui/confirm-dialog'
-import loading from '@/components/ui/loading.module.css'
+import { EmptyState } from '@/components/ui/empty-state'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { ProblemText } from '@/components/ui/problem-text'
 import { Section } from '@/components/ui/section'
@@ -20,7 +20,7 @@ export function MemoryView({ agent }: { agent: Agent }): ReactNode {
   return (
     <Section title={t.memory} lead={t.notesThatTheAgentSaved}>
       {error && <ProblemNote title={t.couldNotLoadTheMemory} error={error} onRetry={() => void refetch()} />}
-      {memories?.length === 0 && <p className={loading.nothing}>{t.noNotesYet}</p>}
+      {memories?.length === 0 && <EmptyState title={t.noNotesYet} />}
       {memories && memories.length > 0 && (
         <ul className={styles.list} aria-label={t.memory}>
           {memories.map((memory) => (

@@ -213,7 +213,6 @@ export const de: typeof en = {
   nameProviderOrModel: 'Name, Anbieter oder Modell',
   agentsThatAnswerInYourRooms: 'Agenten, die in deinen Räumen antworten',
   import: 'Importieren',
-  reading: 'Lädt',
   noAgentsMatch: 'Keine passenden Agenten',
   noAgentsYet: 'Noch keine Agenten',
   searchByNameProviderOrModel: 'Suche nach Name, Anbieter oder Modell.',

@@ -211,7 +211,6 @@ export const en = {
   nameProviderOrModel: 'Name, provider or model',
   agentsThatAnswerInYourRooms: 'Agents that answer in your rooms',
   import: 'Import',
-  reading: 'Reading',
   noAgentsMatch: 'No agents match',
   noAgentsYet: 'No agents yet',
   searchByNameProviderOrModel: 'Search by name, provider or model.',

@@ -1,16 +1,14 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { type ReactNode, useEffect } from 'react'
-import { PageBar } from '@/components/layout/page-bar'
-import { PageColumn } from '@/components/layout/page-column'
-import { Trail } from '@/components/layout/trail'
+import type { ReactNode } from 'react'
+import { PageBody } from '@/components/layout/page-body'
+import loading from '@/components/ui/loading.module.css'
 import { Segmented } from '@/components/ui/segmented'
 import { ApiError, explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
 import type { McpServer } from '@/lib/api/types'
 import { sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
-import { setPageTitle } from '@/lib/page-title'
 import { changeServer, createServer, serverQuery, serversQuery } from '../api/mcp-api'
 import { type EntryDraft, draftOf, entryOf, withoutNulls } from '../model/entry-draft'
 import { addressOf, healthOf } from '../model/health'
@@ -34,13 +32,14 @@ const views = [
 export function McpServerPage({ name, view }: { name: string; view: ServerView }): ReactNode {
   const { data: server, error } = useQuery(serverQuery(name))
   const navigate = useNavigate()
-  useEffect(() => {
-    setPageTitle(name)
-  }, [name])
   const isGone = error instanceof ApiError && error.status === 404
   return (
     <Frame title={name} actions={server && <ServerActions server={server} />}>
-      {!server && !error && <p role="status">{t.loading}</p>}
+      {!server && !error && (
+        <p className={loading.loading} role="status">
+          {t.loading}
+        </p>
+      )}
       {!server && error && <p role="alert">{isGone ? t.mcpServerNotFound : explain(error)}</p>}
       {server && (
         <>
@@ -108,9 +107,6 @@ export function NewMcpServerPage(): ReactNode {
     (created) => void navigate({ to: '/mcp-servers/$name', params: { name: created.name } }),
   )
   const mayStartPrograms = useQuery(serversQuery).data?.may_define_stdio ?? true
-  useEffect(() => {
-    setPageTitle(t.newMcpServer)
-  }, [])
   return (
     <Frame title={t.newMcpServer}>
       <ServerForm initial={draftOf(null)} isNew mayStartPrograms={mayStartPrograms} problem={save.error && problemOf(save.error)} isBusy={save.isPending} onSave={save.mutate} />
@@ -132,13 +128,8 @@ function useSave(write: (draft: EntryDraft) => Promise<McpServer>, then: (saved:
 
 function Frame({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }): ReactNode {
   return (
-    <>
-      <PageBar actions={actions}>
-        <Trail back={<Link to="/mcp-servers">{t.mcpServers}</Link>}>
-          <h1>{title}</h1>
-        </Trail>
-      </PageBar>
-      <PageColumn className={styles.column}>{children}</PageColumn>
-    </>
+    <PageBody title={title} width="narrow" back={<Link to="/mcp-servers">{t.mcpServers}</Link>} actions={actions}>
+      {children}
+    </PageBody>
   )
 }

@@ -1,18 +1,19 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Download, Plus, Upload } from 'lucide-react'
-import { type ReactNode, useEffect, useState } from 'react'
-import { PageBar } from '@/components/layout/page-bar'
-import { PageColumn } from '@/components/layout/page-column'
+import { type ReactNode, useState } from 'react'
+import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
+import { EmptyState } from '@/components/ui/empty-state'
+import loading from '@/components/ui/loading.module.css'
 import primaryLink from '@/components/ui/primary-link.module.css'
-import { ApiError, explain } from '@/lib/api/client'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { explain } from '@/lib/api/client'
 import type { McpServer } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { download } from '@/lib/download'
 import { sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
-import { setPageTitle } from '@/lib/page-title'
 import { exportServers, serversQuery } from '../api/mcp-api'
 import { addressOf, healthOf } from '../model/health'
 import { ImportDialog } from './import-dialog'
@@ -23,57 +24,47 @@ export function McpServersPage(): ReactNode {
   const { data, error, refetch } = useQuery(serversQuery)
   const [isImporting, setIsImporting] = useState(false)
 
-  useEffect(() => {
-    setPageTitle(t.mcpServers)
-  }, [])
-
   useCommands([{ id: 'import-mcp', title: t.importMcpServersFromMcpJson, group: 'agents', run: () => setIsImporting(true) }])
 
   return (
-    <>
-      <PageBar
-        actions={
+    <PageBody
+      title={t.mcpServers}
+      actions={
+        <>
+          {data?.servers.some(({ source }) => source === 'database') && (
+            <Button look="quiet" title={t.export} onClick={() => void exportAll()}>
+              <Download size={15} aria-hidden />
+              <span className="visually-hidden-narrow">{t.export}</span>
+            </Button>
+          )}
+          <Button look="quiet" title={t.import} onClick={() => setIsImporting(true)}>
+            <Upload size={15} aria-hidden />
+            <span className="visually-hidden-narrow">{t.import}</span>
+          </Button>
           <Link to="/mcp-servers/new" className={primaryLink.link}>
             <Plus size={15} aria-hidden />
             {t.addAServer}
           </Link>
-        }
-      >
-        <h1 className={styles.title}>{t.mcpServers}</h1>
-      </PageBar>
-      <PageColumn className={styles.page}>
-        <div className={styles.bar}>
-          <p className={styles.note}>{t.mcpServersGiveYourAgentsTools}</p>
-          <div className={styles.actions}>
-            <Button look="quiet" onClick={() => setIsImporting(true)}>
-              <Upload size={15} aria-hidden />
-              {t.import}
-            </Button>
-            {data && data.servers.some(({ source }) => source === 'database') && (
-              <Button look="quiet" onClick={() => void exportAll()}>
-                <Download size={15} aria-hidden />
-                {t.export}
-              </Button>
-            )}
-          </div>
-        </div>
-        {error && !data && <Unreadable error={error} onRetry={() => void refetch()} />}
-        {!error && !data && (
-          <p className={styles.note} role="status">
-            {t.reading}
-          </p>
-        )}
-        {data?.servers.length === 0 && <Empty />}
-        {data && data.servers.length > 0 && (
-          <ul className={styles.list}>
-            {data.servers.map((server) => (
-              <Row key={`${server.name} ${server.source}`} server={server} />
-            ))}
-          </ul>
-        )}
-      </PageColumn>
+        </>
+      }
+    >
+      <p className={styles.note}>{t.mcpServersGiveYourAgentsTools}</p>
+      {error && !data && <ProblemNote title={t.couldNotLoadMcpServers} error={error} onRetry={() => void refetch()} />}
+      {!error && !data && (
+        <p className={loading.loading} role="status">
+          {t.loading}
+        </p>
+      )}
+      {data?.servers.length === 0 && <Empty />}
+      {data && data.servers.length > 0 && (
+        <ul className={styles.list}>
+          {data.servers.map((server) => (
+            <Row key={`${server.name} ${server.source}`} server={server} />
+          ))}
+        </ul>
+      )}
       {isImporting && <ImportDialog onClose={() => setIsImporting(false)} />}
-    </>
+    </PageBody>
   )
 }
 
@@ -102,24 +93,11 @@ function Row({ server }: { server: McpServer }): ReactNode {
 
 function Empty(): ReactNode {
   return (
-    <div className={styles.empty}>
-      <h2>{t.noMcpServersYet}</h2>
-      <p>{t.anMcpServerGivesAnAgentTools}</p>
+    <EmptyState title={t.noMcpServersYet} detail={t.anMcpServerGivesAnAgentTools}>
       <Link to="/mcp-servers/new" className={primaryLink.link}>
         {t.addAServer}
       </Link>
-    </div>
-  )
-}
-
-function Unreadable({ error, onRetry }: { error: Error; onRetry: () => void }): ReactNode {
-  const isOld = error instanceof ApiError && error.status === 404
-  return (
-    <div className={styles.empty} role="alert">
-      <h2>{isOld ? t.thisServerDoesNotSupportMcpServers : t.couldNotLoadMcpServers}</h2>
-      <p>{isOld ? t.updateTheServer : explain(error)}</p>
-      <Button onClick={onRetry}>{t.tryAgain}</Button>
-    </div>
+    </EmptyState>
   )
 }
 

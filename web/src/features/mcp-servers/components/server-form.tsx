@@ -2,6 +2,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { FormField } from '@/components/ui/form-field'
 import { LeaveGuard } from '@/components/ui/leave-guard'
+import { SaveBar } from '@/components/ui/save-bar'
 import { Segmented } from '@/components/ui/segmented'
 import { type EntryDraft, splitCommand } from '../model/entry-draft'
 import type { EntryProblem } from '../model/problems'
@@ -40,6 +41,7 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
   useEffect(() => {
     if (problem) form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   }, [problem])
+  const isChanged = JSON.stringify(draft) !== JSON.stringify(initial)
   const split = draft.args === '' ? splitCommand(draft.command) : null
 
   return (
@@ -94,12 +96,8 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
           {problem.text}
         </p>
       )}
-      <div className={styles.actions}>
-        <Button type="submit" look="primary" isBusy={isBusy}>
-          {isNew ? t.addServer : t.save}
-        </Button>
-      </div>
-      <LeaveGuard isChanged={JSON.stringify(draft) !== JSON.stringify(initial)} isSaving={isBusy} />
+      {(isNew || isChanged) && <SaveBar status={isNew ? t.notAddedYet : t.unsavedChanges} label={isNew ? t.addServer : t.save} isBusy={isBusy} />}
+      <LeaveGuard isChanged={isChanged} isSaving={isBusy} />
     </form>
   )
 }

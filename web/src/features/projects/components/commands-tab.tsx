@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Play } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
-import loading from '@/components/ui/loading.module.css'
+import { EmptyState } from '@/components/ui/empty-state'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { ProblemText } from '@/components/ui/problem-text'
 import { Section } from '@/components/ui/section'
@@ -51,7 +51,7 @@ export function CommandsTab({ project }: { project: Project }): ReactNode {
         </form>
         <ProblemText error={start.error} />
         {error && !commands && <ProblemNote title={t.couldNotLoadCommands} error={error} onRetry={() => void refetch()} />}
-        {commands?.length === 0 && <p className={loading.nothing}>{t.noCommandsYet}</p>}
+        {commands?.length === 0 && <EmptyState title={t.noCommandsYet} />}
         {commands && commands.length > 0 && (
           <ul className={styles.list} aria-label={t.commands}>
             {commands.map((command) => (

@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { ArrowLeft, Ellipsis, FileArchive, Settings2, Trash2 } from 'lucide-react'
+import { Ellipsis, FileArchive, Settings2, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import { Menu } from '@/components/ui/menu'
 import { ProblemNote } from '@/components/ui/problem-note'
-import quietLink from '@/components/ui/quiet-link.module.css'
 import tabStyles from '@/components/ui/tabs.module.css'
 import { ApiError } from '@/lib/api/client'
 import { projectQuery } from '@/lib/api/queries'
@@ -38,18 +38,13 @@ export function ProjectPage({ projectId, search, onNewRoom }: ProjectPageProps):
   return (
     <PageBody
       title={project?.name ?? t.project}
-      before={
-        <Link to="/projects" className={quietLink.link}>
-          <ArrowLeft size={16} aria-hidden />
-          {t.projects}
-        </Link>
-      }
+      back={<Link to="/projects">{t.projects}</Link>}
       actions={project && <Actions project={project} rooms={rooms.length} />}
     >
       {isMissing && !project && (
-        <p className={loading.nothing}>
-          {t.projectNotFound} <Link to="/projects">{t.showAllProjects}</Link>
-        </p>
+        <EmptyState title={t.projectNotFound}>
+          <Link to="/projects">{t.showAllProjects}</Link>
+        </EmptyState>
       )}
       {error && !isMissing && <ProblemNote title={t.couldNotLoadTheProject} error={error} onRetry={() => void refetch()} />}
       {!project && !error && (

@@ -4,6 +4,7 @@ import { Plus } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { projectsQuery, roomsQuery } from '@/lib/api/queries'
@@ -32,7 +33,7 @@ export function ProjectsPage(): ReactNode {
           {t.loading}
         </p>
       )}
-      {projects?.length === 0 && <p className={loading.nothing}>{t.noProjectsYet}</p>}
+      {projects?.length === 0 && <EmptyState title={t.noProjectsYet} detail={t.createOneAddFilesAndChat} />}
       {projects && projects.length > 0 && (
         <ul className={styles.list} aria-label={t.projects}>
           {projects.map((project) => (

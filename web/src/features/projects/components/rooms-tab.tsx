@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import { Section } from '@/components/ui/section'
 import { StatusDot } from '@/components/ui/status-dot'
-import loading from '@/components/ui/loading.module.css'
+import { EmptyState } from '@/components/ui/empty-state'
 import type { RoomSummary } from '@/lib/api/types'
 import { activeAt } from '@/lib/room-list'
 import { shortTime } from '@/lib/format'
@@ -26,7 +26,7 @@ export function RoomsTab({ rooms, onNewRoom }: { rooms: readonly RoomSummary[]; 
       }
     >
       {rooms.length === 0 ? (
-        <p className={loading.nothing}>{t.noRoomsYet}</p>
+        <EmptyState title={t.noRoomsYet} />
       ) : (
         <ul className={styles.list} aria-label={t.rooms}>
           {rooms.map((room) => (

@@ -1,12 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { ArrowLeft, Plus } from 'lucide-react'
+import { Plus } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
 import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
-import quietLink from '@/components/ui/quiet-link.module.css'
 import { Section } from '@/components/ui/section'
 import { providersQuery } from '@/lib/api/queries'
 import { groupsOf } from '../model/provider-groups'
@@ -24,12 +23,7 @@ export function ProvidersPage(): ReactNode {
     <PageBody
       title={t.providers}
       width="narrow"
-      before={
-        <Link to="/settings" className={quietLink.link}>
-          <ArrowLeft size={16} aria-hidden />
-          {t.settings}
-        </Link>
-      }
+      back={<Link to="/settings">{t.settings}</Link>}
       actions={
         <Button look="primary" onClick={() => setIsAdding(true)}>
           <Plus size={15} aria-hidden />

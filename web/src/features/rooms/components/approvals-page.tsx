@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { roomsQuery } from '@/lib/api/queries'
@@ -20,7 +21,7 @@ export function ApprovalsPage(): ReactNode {
   return (
     <PageBody title={t.approvals} width="narrow">
       {error && <ProblemNote title={t.couldNotLoadApprovals} error={error} onRetry={() => void refetch()} />}
-      {runs?.length === 0 && <p className={loading.nothing}>{t.nothingIsWaitingForYou}</p>}
+      {runs?.length === 0 && <EmptyState title={t.nothingIsWaitingForYou} />}
       {runs && runs.length > 0 && (
         <ul className={styles.list} aria-label={t.waitingForYouTitle}>
           {runs.map((run) => (

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import { Dialog } from '@/components/ui/dialog'
 import dialogs from '@/components/ui/dialog-body.module.css'
-import loading from '@/components/ui/loading.module.css'
+import { EmptyState } from '@/components/ui/empty-state'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { roomsQuery } from '@/lib/api/queries'
 import { queryKeys } from '@/lib/api/query-keys'
@@ -25,7 +25,7 @@ export function ArchivedDialog({ onClose }: { onClose: () => void }): ReactNode 
     <Dialog title={t.archivedRooms} onClose={onClose}>
       <div className={dialogs.body}>
         {error && <ProblemNote title={t.couldNotLoadRooms} error={error} onRetry={() => void refetch()} />}
-        {rooms?.length === 0 && <p className={loading.nothing}>{t.noArchivedRooms}</p>}
+        {rooms?.length === 0 && <EmptyState title={t.noArchivedRooms} />}
         <ul className={styles.list}>
           {rooms?.map((room) => (
             <li key={room.id}>

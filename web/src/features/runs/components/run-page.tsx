@@ -1,11 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { ArrowLeft } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
-import quietLink from '@/components/ui/quiet-link.module.css'
 import { ApiError } from '@/lib/api/client'
 import { agentsQuery } from '@/lib/api/queries'
 import type { Run } from '@/lib/api/types'
@@ -14,7 +13,6 @@ import { runQuery, timelineQuery } from '../api/runs'
 import { isEnded } from '../model/run-filter'
 import { RunEnd } from './run-end'
 import { RunFacts } from './run-facts'
-import styles from './run-page.module.css'
 import { RunQuestion } from './run-question'
 import { StopRun } from './stop-run'
 import { Timeline } from './timeline'
@@ -26,7 +24,7 @@ export function RunPage({ runId }: { runId: string }): ReactNode {
   const agent = agents.data?.find(({ id }) => id === run?.agent_id)?.name ?? (agents.data && run ? t.deletedAgent : null)
   const title = agent === null ? t.run : t.runOf(agent)
   return (
-    <PageBody title={title} before={<Back />} actions={run && !isEnded(run.status) && <StopRun runId={runId} />}>
+    <PageBody title={title} back={<Link to="/runs">{t.runs}</Link>} actions={run && !isEnded(run.status) && <StopRun runId={runId} />}>
       {run && (
         <>
           <RunQuestion run={run} />
@@ -41,21 +39,12 @@ export function RunPage({ runId }: { runId: string }): ReactNode {
         </p>
       )}
       {error && !run && isMissing(error) && (
-        <p className={styles.missing}>
-          {t.runNotFoundItsRoomMayHave} <Link to="/runs">{t.showAllRuns}</Link>
-        </p>
+        <EmptyState title={t.runNotFound} detail={t.itsRoomMayHaveBeenDeleted}>
+          <Link to="/runs">{t.showAllRuns}</Link>
+        </EmptyState>
       )}
       {error && !isMissing(error) && <ProblemNote title={t.couldNotLoadTheRun} error={error} onRetry={() => void refetch()} />}
     </PageBody>
-  )
-}
-
-function Back(): ReactNode {
-  return (
-    <Link to="/runs" className={quietLink.link}>
-      <ArrowLeft size={16} aria-hidden />
-      {t.runs}
-    </Link>
   )
 }
 

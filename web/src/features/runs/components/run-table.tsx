@@ -55,6 +55,11 @@ function Row({ run, now }: { run: NamedRun; now: number }): ReactNode {
             <Link to="/runs/$runId" params={{ runId: run.id }} className={styles.link}>
               {run.agent_name}
             </Link>
+            {run.question && (
+              <span className={styles.question} dir="auto">
+                {run.question}
+              </span>
+            )}
             <span className={styles.room}>{run.room_name}</span>
           </span>
         </span>

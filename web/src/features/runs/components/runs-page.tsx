@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { useNow } from '@/lib/use-now'
@@ -56,14 +57,14 @@ export function RunsPage({ filter }: { filter: RunFilter }): ReactNode {
 function Nothing({ filter }: { filter: RunFilter }): ReactNode {
   if (isNarrowed(filter)) {
     return (
-      <p className={loading.nothing}>
-        {t.noRunsMatch} <Link to="/runs">{t.showAllRuns}</Link>
-      </p>
+      <EmptyState title={t.noRunsMatch}>
+        <Link to="/runs">{t.showAllRuns}</Link>
+      </EmptyState>
     )
   }
   return (
-    <p className={loading.nothing}>
-      {t.noRunsYetEachAnswerOfAn} <Link to="/">{t.sendAMessageInARoom}</Link>
-    </p>
+    <EmptyState title={t.noRunsYet} detail={t.eachAnswerOfAnAgentIsARun}>
+      <Link to="/">{t.sendAMessageInARoom}</Link>
+    </EmptyState>
   )
 }

@@ -4,7 +4,7 @@ import { Search } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
-import loading from '@/components/ui/loading.module.css'
+import { EmptyState } from '@/components/ui/empty-state'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { Segmented } from '@/components/ui/segmented'
 import { searchQuery } from '../api/search'
@@ -46,11 +46,11 @@ export function SearchPage({ filter }: { filter: SearchFilter }): ReactNode {
         <Segmented label={t.whereToLook} choices={choices} value={place ?? 'all'} onChange={(value) => void navigate({ to: '/search', search: { ...filter, in: value === 'all' ? undefined : (value as Place) }, replace: true })} />
       </div>
       {error && <ProblemNote title={t.couldNotSearch} error={error} onRetry={() => void refetch()} />}
-      {words === '' && <p className={loading.nothing}>{t.typeWords}</p>}
+      {words === '' && <EmptyState title={t.typeWords} />}
       {words !== '' && !isFetching && !error && hits.length === 0 && (
-        <p className={loading.nothing} role="status">
-          {t.noResults}
-        </p>
+        <div role="status">
+          <EmptyState title={t.noResults} />
+        </div>
       )}
       {hits.length > 0 && (
         <ul className={styles.hits} aria-label={t.results} aria-busy={isFetching}>

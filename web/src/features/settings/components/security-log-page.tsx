@@ -2,8 +2,8 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
-import { Trail } from '@/components/layout/trail'
 import { Button } from '@/components/ui/button'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { agentsQuery, roomsQuery } from '@/lib/api/queries'
@@ -23,7 +23,7 @@ export function SecurityLogPage({ filter }: { filter: AuditFilter }): ReactNode 
   const names = useNames()
   const entries = data?.pages.flatMap((page) => page.entries) ?? []
   return (
-    <PageBody title={t.securityLog} width="narrow" before={<Trail back={<Link to="/settings">{t.settings}</Link>}>{null}</Trail>}>
+    <PageBody title={t.securityLog} width="narrow" back={<Link to="/settings">{t.settings}</Link>}>
       <p className={styles.lead}>{t.signInsRefusedRequestsTokensApprovalsAndSentence}</p>
       <SecurityLogFilters filter={filter} onChange={(search) => void navigate({ to: '/settings/security-log', search })} />
       {error && <ProblemNote title={t.couldNotLoadTheSecurityLog} error={error} onRetry={() => void refetch()} />}
@@ -34,7 +34,7 @@ export function SecurityLogPage({ filter }: { filter: AuditFilter }): ReactNode 
           ))}
         </ol>
       )}
-      {data && entries.length === 0 && <p className={loading.nothing}>{t.noEntriesMatch}</p>}
+      {data && entries.length === 0 && <EmptyState title={t.noEntriesMatch} />}
       {!data && !error && (
         <p className={loading.loading} role="status">
           {t.loading}

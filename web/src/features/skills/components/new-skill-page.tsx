@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useRef, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
@@ -12,7 +12,6 @@ import { type Draft, draftOf, emptySpec, specOf } from '../model/draft'
 import { isDirty } from '../model/editing'
 import { hasErrors } from '../model/findings'
 import { checkDraft, useCheck } from '../model/use-check'
-import { BackToSkills } from './back-to-skills'
 import { ReadFileDialog } from './read-file-dialog'
 import { SkillForm } from './skill-form'
 import { SkillSaveBar, showFirstFinding } from './skill-save-bar'
@@ -42,7 +41,7 @@ export function NewSkillPage(): ReactNode {
   })
 
   return (
-    <PageBody title={t.newSkill} width="narrow" before={<BackToSkills />} actions={<Button onClick={() => setIsReading(true)}>{t.importSkillMd}</Button>}>
+    <PageBody title={t.newSkill} width="narrow" back={<Link to="/skills">{t.skills}</Link>} actions={<Button onClick={() => setIsReading(true)}>{t.importSkillMd}</Button>}>
       <div ref={form}>
         <SkillForm draft={draft} isNew findings={findings} preview={check.preview} onChange={setDraft} />
       </div>

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Download, Ellipsis, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import { Menu } from '@/components/ui/menu'
 import { ProblemNote } from '@/components/ui/problem-note'
@@ -11,7 +12,6 @@ import type { Skill } from '@/lib/api/types'
 import { exportAddress } from '../api/skill-files'
 import { skillQuery } from '../api/skills'
 import type { Tab } from '../model/tabs'
-import { BackToSkills } from './back-to-skills'
 import { DeleteSkillDialog } from './delete-skill-dialog'
 import { EditTab } from './edit-tab'
 import { FilesTab } from './files-tab'
@@ -27,7 +27,7 @@ export function SkillPage({ name, tab }: { name: string; tab: Tab }): ReactNode 
   const { data: skill, error, refetch } = useQuery(skillQuery(name))
   const isMissing = error instanceof ApiError && (error.status === 404 || error.status === 400)
   return (
-    <PageBody title={skill?.display_name ?? name} width="narrow" before={<BackToSkills />} actions={skill && <Actions skill={skill} />}>
+    <PageBody title={skill?.display_name ?? name} width="narrow" back={<Link to="/skills">{t.skills}</Link>} actions={skill && <Actions skill={skill} />}>
       {skill && <Parts skill={skill} tab={tab} />}
       {!skill && !error && (
         <p className={loading.loading} role="status">
@@ -35,9 +35,9 @@ export function SkillPage({ name, tab }: { name: string; tab: Tab }): ReactNode 
         </p>
       )}
       {isMissing && !skill && (
-        <p className={styles.missing}>
-          {t.skillNotFoundItMayHaveBeen} <Link to="/skills">{t.showAllSkills}</Link>
-        </p>
+        <EmptyState title={t.skillNotFound} detail={t.itMayHaveBeenDeleted}>
+          <Link to="/skills">{t.showAllSkills}</Link>
+        </EmptyState>
       )}
       {error && !isMissing && <ProblemNote title={t.couldNotLoadTheSkill} error={error} onRetry={() => void refetch()} />}
     </PageBody>

@@ -30,7 +30,7 @@ export function showFirstFinding(form: Element | null): void {
 export function SkillSaveBar({ status, findings, form, children, ...save }: SkillSaveBarProps): ReactNode {
   const counted = countFindings(findings)
   return (
-    <SaveBar layout="floating" status={<p role="status">{status}</p>} {...save}>
+    <SaveBar status={<p role="status">{status}</p>} {...save}>
       {counted && (
         <button type="button" className={styles.found} title={t.goThere} onClick={() => showFirstFinding(form.current)}>
           {counted}

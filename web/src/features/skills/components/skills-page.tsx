@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import primaryLink from '@/components/ui/primary-link.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
@@ -27,18 +28,20 @@ export function SkillsPage(): ReactNode {
   const bringIn = useImport()
   const drop = useFileDrop(([archive]) => archive && bringIn.start({ archive }))
   return (
-    <PageBody title={t.skills}>
+    <PageBody
+      title={t.skills}
+      actions={
+        <>
+          <FileButton label={t.importAZip} accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && bringIn.start({ archive })} />
+          <Link to="/skills/new" className={primaryLink.link}>
+            <Plus size={15} aria-hidden />
+            {t.newSkill}
+          </Link>
+        </>
+      }
+    >
       <div className={styles.page} data-over={drop.isOver || undefined} {...drop.handlers}>
-        <div className={styles.head}>
-          <p className={styles.lead}><WithCode text={t.reusableInstructionsThatAgentsLoadWhenA} /></p>
-          <div className={styles.actions}>
-            <FileButton label={t.importAZip} accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && bringIn.start({ archive })} />
-            <Link to="/skills/new" className={primaryLink.link}>
-              <Plus size={15} aria-hidden />
-              {t.newSkill}
-            </Link>
-          </div>
-        </div>
+        <p className={styles.lead}><WithCode text={t.reusableInstructionsThatAgentsLoadWhenA} /></p>
         {bringIn.error != null && <ProblemNote title={t.theSkillWasNotImported} error={bringIn.error} />}
         {error && <ProblemNote title={t.couldNotLoadSkills} error={error} onRetry={() => void refetch()} />}
         {!data && !error && (
@@ -60,10 +63,11 @@ function Found({ skills }: { skills: readonly SkillSummary[] }): ReactNode {
   const found = matching(skills, text)
   if (skills.length === 0) {
     return (
-      <div className={loading.nothing}>
-        <p>{t.noSkillsYetWriteOneOrDrop}</p>
-        <Link to="/skills/new">{t.writeASkill}</Link>
-      </div>
+      <EmptyState title={t.noSkillsYet} detail={t.writeOneOrDropAZip}>
+        <Link to="/skills/new" className={primaryLink.link}>
+          {t.writeASkill}
+        </Link>
+      </EmptyState>
     )
   }
   return (
@@ -74,7 +78,7 @@ function Found({ skills }: { skills: readonly SkillSummary[] }): ReactNode {
       {byCategory(found).map(({ name, skills: members }) => (
         <SkillList key={name ?? ''} title={name ?? (skills.some((skill) => skill.category) ? t.withoutACategory : t.allSkills)} skills={members} />
       ))}
-      {found.length === 0 && <p className={loading.nothing}>{t.noSkillsMatch}</p>}
+      {found.length === 0 && <EmptyState title={t.noSkillsMatch} />}
     </>
   )
 }

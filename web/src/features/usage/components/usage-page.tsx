@@ -4,6 +4,7 @@ import { FileDown } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
+import { EmptyState } from '@/components/ui/empty-state'
 import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { billingQuery } from '@/lib/api/queries'
@@ -52,9 +53,7 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
         <div className={styles.report} aria-busy={isPlaceholderData}>
           <UsageTotals total={report.total} />
           {report.series.length === 0 ? (
-            <p className={loading.nothing}>
-              <RichText text={t.noUsage} parts={{ send: <Link to="/">{t.sendAMessageInARoom}</Link> }} />
-            </p>
+            <EmptyState title={t.noUsage} detail={<RichText text={t.sendOrChoose} parts={{ send: <Link to="/">{t.sendAMessageInARoom}</Link> }} />} />
           ) : (
             <div className={styles.sides}>
               <UsageChart chart={chart} bucket={report.bucket} measure={measure} />
@@ -64,7 +63,7 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
         </div>
       )}
       {!report && !error && (
-        <p className={loading.nothing} role="status">
+        <p className={loading.loading} role="status">
           {t.loading}
         </p>
       )}

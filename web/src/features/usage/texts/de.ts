@@ -94,5 +94,6 @@ export const de: typeof en = {
   couldNotLoadUsage: 'Nutzung konnte nicht geladen werden',
   sendAMessageInARoom: 'Sende eine Nachricht in einem Raum',
   loading: 'Lädt…',
-  noUsage: 'Keine Nutzung in diesem Zeitraum. {send}, oder wähle einen längeren Zeitraum.',
+  noUsage: 'Keine Nutzung in diesem Zeitraum',
+  sendOrChoose: '{send}, oder wähle einen längeren Zeitraum.',
 }

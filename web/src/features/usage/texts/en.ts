@@ -92,5 +92,6 @@ export const en = {
   couldNotLoadUsage: 'Could not load usage',
   sendAMessageInARoom: 'Send a message in a room',
   loading: 'Loading…',
-  noUsage: 'No usage in this period. {send}, or choose a longer period.',
+  noUsage: 'No usage in this period',
+  sendOrChoose: '{send}, or choose a longer period.',
 }
