@@ -25,7 +25,7 @@ describe('the list of runs', () => {
     await hasRows(page, 6)
     await page.getByLabel('Status', { exact: true }).selectOption('Failed')
     await hasRows(page, 1)
-    expect(await rows(page).nth(1).innerText()).toMatch(/Reviewer\s+Parser review\s+Failed/)
+    expect(await rows(page).nth(1).innerText()).toMatch(/Reviewer\s+!fail over_loaded[^]*Parser review\s+Failed/)
     expect(new URL(page.url()).search).toBe('?status=failed')
     await page.reload()
     await hasRows(page, 1)

@@ -61,6 +61,11 @@ impl AgentSpec {
             model_options: None,
         }
     }
+
+    /// How much the model reasons; `None` for the provider's default.
+    pub fn thinking(&self) -> Option<Thinking> {
+        self.model_options.as_ref()?.thinking
+    }
 }
 
 /// How a model API is called, and how its tool calls are executed.

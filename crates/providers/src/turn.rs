@@ -8,7 +8,7 @@ use crate::{
     program,
 };
 use domain::{
-    agent::{Agent, AgentSpec},
+    agent::{Agent, AgentSpec, Thinking},
     event::Decision,
     ids::{ApprovalId, MessageId, RoomId, RunId},
     mcp,
@@ -56,6 +56,11 @@ pub trait Provider: Send + Sync + 'static {
     /// Returns whether the provider uses an agent's `model_options`.
     fn supports_model_options(&self) -> bool {
         false
+    }
+
+    /// The reasoning efforts that a room can choose for its agents.
+    fn efforts(&self) -> &'static [Thinking] {
+        &[]
     }
 
     /// Whose prices apply to the model calls that the provider reports without a cost.

@@ -35,6 +35,7 @@ macro_rules! files {
             "0023_provider_settings.sql",
             "0024_search.sql",
             "0025_room_placement.sql",
+            "0026_room_forks.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 export class ModelDouble {
   /** What was asked for, with the key that came along. */
   readonly calls: { path: string; key: string | undefined }[] = []
+  /** The bodies of model calls. */
+  readonly bodies: unknown[] = []
 
   private constructor(
     private readonly server: HttpServer,
@@ -17,8 +19,10 @@ export class ModelDouble {
     const server = createServer((request, response) => {
       const path = (request.url ?? '').split('?')[0] ?? ''
       double.calls.push({ path, key: request.headers['x-api-key']?.toString() })
-      request.resume().on('end', () => {
+      let body = ''
+      request.setEncoding('utf8').on('data', (text: string) => (body += text)).on('end', () => {
         if (request.method === 'POST' && path === '/v1/messages') {
+          double.bodies.push(JSON.parse(body))
           response.writeHead(200, { 'content-type': 'text/event-stream' }).end(stream(answer))
         } else if (path === '/v1/models' && request.headers['x-api-key'] === double.key) {
           response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data: [{ type: 'model', id: 'claude-double-1', display_name: 'Double 1' }], has_more: false }))

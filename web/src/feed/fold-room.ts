@@ -3,7 +3,7 @@ import type { KnownEvent, RoomEvent } from './event'
 import { foldParts } from './fold-parts'
 import { foldRun } from './fold-run'
 import { saysSame } from './pending'
-import { type Message, type Pending, type RoomState, newRun, speakerOf } from './state'
+import { type Message, type Pending, type RoomState, newRun, partOf, speakerOf } from './state'
 
 /** The last event of a run is one of these. */
 const ends: ReadonlySet<string> = new Set(['run_completed', 'run_failed', 'run_cancelled', 'run_interrupted'])
@@ -72,9 +72,10 @@ class Draft {
     switch (known.type) {
       case 'message_posted':
         return this.posted(known)
+      case 'message_copied':
+        return this.copied(known)
       case 'participant_joined':
-        this.next = { ...this.next, names: new Map(this.next.names).set(known.data.agent_id, known.data.name) }
-        return
+        return this.name(known.data.agent_id, known.data.name)
       default:
         if (known.run_id) this.ofRun(known, known.run_id)
     }
@@ -86,6 +87,16 @@ class Draft {
     const { seq, created_at: createdAt } = event
     this.put({ id: message_id, seq, author: speakerOf(author), runId: null, status: 'complete', parts, attachments, createdAt })
     this.next = { ...this.next, pending: settle(this.next.pending, message_id, { text, attachments }) }
+  }
+
+  private copied(event: Extract<KnownEvent, { type: 'message_copied' }>): void {
+    const { message_id, author, status, parts, attachments = [], written_at: createdAt } = event.data
+    if (author.kind === 'agent') this.name(author.id, author.name)
+    this.put({ id: message_id, seq: event.seq, author: speakerOf(author), runId: null, status, parts: parts.map(partOf), attachments, createdAt })
+  }
+
+  private name(agentId: string, name: string): void {
+    this.next = { ...this.next, names: new Map(this.next.names).set(agentId, name) }
   }
 
   private ofRun(event: KnownEvent, runId: string): void {

@@ -1,7 +1,7 @@
 import type { History, Run, Message as StoredMessage } from '@/lib/api/types'
 import type { RoomEvent } from './event'
 import { foldRoom } from './fold-room'
-import { type Message, type Part, type RoomState, type RunState, emptyRoom, hasEnded, newRun, speakerOf } from './state'
+import { type Message, type RoomState, type RunState, emptyRoom, hasEnded, newRun, partOf, speakerOf } from './state'
 
 /** A room as the server folded it, at exactly `head`. */
 export function fromHistory(roomId: string, history: History): RoomState {
@@ -68,19 +68,10 @@ function fromStored(stored: StoredMessage): Message {
     author: speakerOf(stored.author),
     runId: stored.run_id ?? null,
     status: stored.status,
-    parts: stored.parts.map(fromStoredPart),
+    parts: stored.parts.map(partOf),
     attachments: stored.attachments ?? [],
     createdAt: stored.created_at,
   }
-}
-
-function fromStoredPart(part: StoredMessage['parts'][number]): Part {
-  if (part.type === 'tool') {
-    const { tool_use_id, name, input, output = '', result = null, child } = part
-    const call = { type: 'tool' as const, tool_use_id, name, input, output, result }
-    return child ? { ...call, child } : call
-  }
-  return part.item == null ? { type: part.type, text: part.text } : part
 }
 
 /** What a message alone says about its run; how the run ended is known once the run is loaded. */

@@ -1,4 +1,4 @@
-import type { Attachment, Author, MessageStatus, Receipt, RunError, RunStatus, ToolOutcome, Usage, WhenBusy } from '@/lib/api/types'
+import type { Attachment, Author, MessageStatus, Message as StoredMessage, Receipt, RunError, RunStatus, ToolOutcome, Usage, WhenBusy } from '@/lib/api/types'
 import type { Decision, EventData, RoomEvent } from './event'
 
 export interface TextPart {
@@ -177,6 +177,15 @@ const ends: ReadonlySet<RunStatus> = new Set(['completed', 'failed', 'cancelled'
 
 export function hasEnded(run: Pick<RunState, 'status'>): boolean {
   return ends.has(run.status)
+}
+
+export function partOf(part: StoredMessage['parts'][number]): Part {
+  if (part.type === 'tool') {
+    const { tool_use_id, name, input, output = '', result = null, child } = part
+    const call = { type: 'tool' as const, tool_use_id, name, input, output, result }
+    return child ? { ...call, child } : call
+  }
+  return part.item == null ? { type: part.type, text: part.text } : part
 }
 
 export function speakerOf(author: Author): Speaker {

@@ -4,7 +4,7 @@ import { applyToRooms, newestOf, summaryOf } from './room-list'
 
 function room(id: string, minute: number, more: Partial<RoomSummary> = {}): RoomSummary {
   const at = `2026-01-01T00:0${minute}:00Z`
-  return { ...summaryOf({ id, name: id, agents: [], policy: { when_busy: 'enqueue' } as RoomSummary['policy'], head: minute, created_at: at, updated_at: at }), ...more }
+  return { ...summaryOf({ id, name: id, agents: [], policy: { when_busy: 'enqueue' } as RoomSummary['policy'], head: minute, created_at: '2026-01-01T00:00:00Z', updated_at: at }), ...more }
 }
 
 const ids = (rooms: readonly RoomSummary[]): string[] => rooms.map(({ id }) => id)
@@ -22,10 +22,16 @@ describe('the list of rooms', () => {
     expect(list[0]?.busy).toBe(true)
   })
 
-  it('is in the order of the times that it shows, whatever else was changed', () => {
+  it('b7: is in the order of the times that it shows, whatever else was changed', () => {
     const said = (minute: number): RoomSummary['last_message'] => ({ seq: 1, author: { kind: 'person', name: 'local' }, text: '', created_at: `2026-01-01T00:0${minute}:00Z` })
     const renamed = room('renamed', 9, { last_message: said(1) })
     expect(ids(applyToRooms([renamed], { type: 'room', room: room('said', 3, { last_message: said(3) }) }))).toEqual(['said', 'renamed'])
+  })
+
+  it('has a branch where it was made, not where its copied messages were', () => {
+    const last_message: RoomSummary['last_message'] = { seq: 1, author: { kind: 'person', name: 'local' }, text: '', created_at: '2025-01-01T00:00:00Z' }
+    const branch = { ...room('branch', 1, { last_message }), created_at: '2026-06-01T00:00:00Z' }
+    expect(ids(applyToRooms(known, { type: 'room', room: branch }))[0]).toBe('branch')
   })
 
   it('learns of rooms made elsewhere, and forgets those deleted there', () => {

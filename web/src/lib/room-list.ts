@@ -43,7 +43,8 @@ function byActivity(a: RoomSummary, b: RoomSummary): number {
   return a.id < b.id ? 1 : -1
 }
 
-/** When something was said last; a room without messages is as old as its last change. */
-export function activeAt({ last_message, updated_at }: RoomSummary): string {
-  return last_message?.created_at ?? updated_at
+/** When something was said last; a room without messages is as old as its last change, a branch no older than itself. */
+export function activeAt({ last_message, created_at, updated_at }: RoomSummary): string {
+  const said = last_message?.created_at ?? updated_at
+  return said > created_at ? said : created_at
 }

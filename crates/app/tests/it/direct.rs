@@ -463,6 +463,58 @@ async fn settings_reach_every_api_under_its_own_names() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_room_chooses_the_model_and_the_effort_of_its_agents() {
+    let fixture = DirectFixture::open().await;
+    let api = fixture.api();
+    let options = json!({"model_options": {"thinking": "low", "max_output_tokens": 500}});
+    let room = fixture.room("openai", options).await;
+    let agent = api.room(room).await.unwrap().agents[0];
+    let choose = async |choice: Value| {
+        let body = json!({"policy": {"members": {(agent.to_string()): choice}}});
+        response_to(api.request(Method::PATCH, &format!("/api/rooms/{room}")).json(&body)).await
+    };
+    let asked = async || {
+        let run = post_and_wait(api, room, "hello").await;
+        assert_eq!(run.status, RunStatus::Completed);
+        let body = fixture.models.requests().pop().unwrap().body.clone();
+        let started = journal(api, room).await;
+        let started = started.iter().rfind(|event| event.kind == EventType::RunStarted).map(data).unwrap();
+        assert_eq!(started["model"], body["model"], "the journal names the model that answers");
+        json!([body["model"], body["reasoning_effort"], body["max_tokens"]])
+    };
+    assert_eq!(asked().await, json!(["double", "low", 500]));
+    choose(json!({"model": "double-2", "thinking": "high"})).await.expect_status(200);
+    assert_eq!(asked().await, json!(["double-2", "high", 500]), "the rest stays the agent's own");
+    choose(json!({"model": null, "thinking": "off"})).await.expect_status(200);
+    assert_eq!(asked().await, json!(["double", null, 500]), "compatible servers have no word for it");
+    for (choice, field) in [(json!({"model": "--model"}), "model"), (json!({"model": "a\nb"}), "model")] {
+        let problem = choose(choice).await.expect_problem(400, "invalid_request");
+        assert_eq!(problem["pointer"], format!("/policy/members/{agent}/{field}"));
+    }
+    choose(json!({"thinking": "a lot"})).await.expect_problem(400, "invalid_request");
+    choose(json!({"thinking": null})).await.expect_status(200);
+    assert_eq!(asked().await, json!(["double", "low", 500]));
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_effort_that_a_provider_does_not_know_is_refused() {
+    let fixture = DirectFixture::open().await;
+    let demo = agent(fixture.api(), "demo", json!({"provider": "scripted"})).await;
+    let body = json!({"name": "a", "agents": [demo], "policy": {"members": {(demo.to_string()): {"thinking": "low"}}}});
+    let refused = post(fixture.api(), "/api/rooms", &body).await.expect_problem(422, "unprocessable");
+    assert_eq!(refused["pointer"], format!("/policy/members/{demo}/thinking"));
+    let providers = get(fixture.api(), "/api/providers").await.expect_status(200);
+    let efforts = |id: &str| {
+        let all = providers["providers"].as_array().unwrap();
+        all.iter().find(|provider| provider["id"] == id).unwrap()["efforts"].clone()
+    };
+    assert_eq!((efforts("scripted"), efforts("codex")), (json!([]), json!(["low", "medium", "high"])));
+    assert_eq!(efforts("anthropic"), json!(["off", "low", "medium", "high"]));
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mcp_tools_work_and_crashed_servers_restart() {
     let fixture = DirectFixture::open().await;
     let fake = json!({"name": "fake", "command": testkit::programs::fake_mcp(), "args": ["good"]});

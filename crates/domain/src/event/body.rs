@@ -4,7 +4,7 @@ use crate::{
     approval::{DecisionAuthor, RememberScope},
     ids::{AgentId, ApprovalId, MessageId, UserId},
     limits::Limit,
-    message::{Attachment, Author},
+    message::{Attachment, Author, MessageStatus, Part},
     name::Name,
     room::WhenBusy,
     run::{Receipt, RunError},
@@ -82,6 +82,7 @@ macro_rules! event_types {
 
 event_types! {
     MessagePosted = "message_posted",
+    MessageCopied = "message_copied",
     TapePlanned = "tape_planned",
     RunQueued = "run_queued",
     RunStarted = "run_started",
@@ -144,6 +145,21 @@ pub struct MessagePosted {
     pub attachments: Vec<Attachment>,
 }
 
+/// A message of the room that this one was branched off, whole. No run of this room wrote it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct MessageCopied {
+    pub message_id: MessageId,
+    pub author: Author,
+    pub status: MessageStatus,
+    pub parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// When the original was written.
+    pub written_at: Timestamp,
+    /// The original.
+    pub copy_of: MessageId,
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TapePlanned {
     /// The agents that answer, in this order.
@@ -163,18 +179,21 @@ pub struct TapePlanned {
     /// What a person did to the plan; `plan` is what is planned after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TapeChange>,
+    /// The waiting messages in the order that a person gave them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageId>,
 }
 
 impl TapePlanned {
     pub fn new(message_id: MessageId, round: u32, seed: u32, plan: Vec<TapeCell>) -> Self {
         let cells = plan.iter().flat_map(|cell| cell.agents.iter().copied()).collect();
-        Self { cells, message_id: Some(message_id), plan, round, seed: Some(seed), change: None }
+        Self { cells, message_id: Some(message_id), plan, round, seed: Some(seed), change: None, messages: Vec::new() }
     }
 
     /// A person changed what is planned.
     pub fn changed(change: TapeChange, plan: Vec<TapeCell>) -> Self {
         let cells = plan.iter().flat_map(|cell| cell.agents.iter().copied()).collect();
-        Self { cells, message_id: None, plan, round: 0, seed: None, change: Some(change) }
+        Self { cells, message_id: None, plan, round: 0, seed: None, change: Some(change), messages: Vec::new() }
     }
 }
 

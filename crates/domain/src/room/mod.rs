@@ -24,11 +24,22 @@ pub struct Room {
     /// The run whose agent opened this room for another agent; such a room is in no list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
+    /// Where the room was branched off; its first messages are copies from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkedFrom>,
     pub policy: RoomPolicy,
     /// The seq of the room's newest event.
     pub head: u64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// The message at which a room was branched off another one. That room may be deleted meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ForkedFrom {
+    pub room_id: RoomId,
+    /// The seq of the last message that was copied, in that room.
+    pub seq: u64,
 }
 
 /// Where people have put a room in their lists. It is the same for everybody in the workspace, as the room is.

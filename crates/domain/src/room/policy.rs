@@ -4,7 +4,10 @@
 //! A policy is stored as JSON. A missing field has the meaning it had before the field existed, so rooms of earlier
 //! versions keep their behavior; [`RoomPolicy::for_new_room`] has the defaults of today.
 
-use crate::ids::AgentId;
+use crate::{
+    agent::{AgentSpec, Thinking},
+    ids::AgentId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -126,7 +129,7 @@ pub enum MentionRule {
 }
 
 /// The settings of one agent in one room.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemberSettings {
     /// Agents with a higher priority speak earlier; a negative one puts an agent behind those without a priority.
@@ -142,12 +145,33 @@ pub struct MemberSettings {
     pub critic: bool,
     /// The agent reads everything and speaks only when it is named.
     pub aware_only: bool,
+    /// The model of the agent's answers in this room, instead of the agent's own.
+    pub model: Option<String>,
+    /// How much the model reasons before it answers in this room, instead of the agent's own setting.
+    pub thinking: Option<Thinking>,
 }
 
 impl MemberSettings {
     /// Returns whether other agents react to what the agent says.
     pub fn is_heard(&self) -> bool {
         !self.transparent && !self.critic
+    }
+
+    /// Returns whether the room chooses the agent's model, or how it is called.
+    pub fn chooses_model(&self) -> bool {
+        self.model.is_some() || self.thinking.is_some()
+    }
+
+    /// Replaces what the room chooses.
+    pub fn apply_to(&self, spec: &mut AgentSpec) {
+        if self.model.is_some() {
+            spec.model.clone_from(&self.model);
+        }
+        if self.thinking.is_some() {
+            let options = spec.model_options.get_or_insert_default();
+            // A budget of the agent would go against the effort.
+            (options.thinking, options.thinking_budget_tokens) = (self.thinking, None);
+        }
     }
 }
 
@@ -174,7 +198,7 @@ impl RoomPolicy {
     }
 
     pub fn member(&self, agent: AgentId) -> MemberSettings {
-        self.members.get(&agent).copied().unwrap_or_default()
+        self.members.get(&agent).cloned().unwrap_or_default()
     }
 
     /// Applies a merge patch (RFC 7396): named fields are replaced, `null` resets one, and the settings of an agent that
@@ -246,7 +270,11 @@ fn merge(target: &mut Value, patch: Value, depth: u8) {
 #[cfg(test)]
 mod tests {
     use super::{MemberSettings, RoomPolicy, TurnOrder, WhenBusy};
-    use crate::ids::AgentId;
+    use crate::{
+        agent::{AgentSpec, ModelOptions, Thinking},
+        ids::AgentId,
+        name::Name,
+    };
     use serde_json::json;
 
     #[test]
@@ -268,8 +296,30 @@ mod tests {
         assert_eq!((policy.kind, policy.judge, policy.seed), (TurnOrder::Debate, Some(bob), 7));
         assert_eq!(policy.member(ann), MemberSettings { priority: 3, ..MemberSettings::default() });
         assert_eq!(policy.member(bob), MemberSettings::default());
+        let chosen =
+            policy.merged(json!({"members": {(ann.to_string()): {"model": "m-2", "thinking": "high"}}})).unwrap();
+        assert_eq!(chosen.member(ann).thinking, Some(Thinking::High));
+        let back = chosen.merged(json!({"members": {(ann.to_string()): {"model": null, "thinking": null}}})).unwrap();
+        assert_eq!(back, policy);
         let reset = policy.merged(json!({"judge": null, "members": {(ann.to_string()): null}})).unwrap();
         assert!(reset.judge.is_none() && reset.members.is_empty());
+    }
+
+    #[test]
+    fn a_room_chooses_the_model_and_the_effort_of_an_agent() {
+        let mut spec = AgentSpec::new(Name::parse("Ann").unwrap(), "anthropic");
+        spec.model = Some("m-1".into());
+        spec.model_options = Some(ModelOptions { thinking_budget_tokens: Some(2048), ..ModelOptions::default() });
+        let own = spec.clone();
+        MemberSettings::default().apply_to(&mut spec);
+        assert_eq!(spec, own, "nothing is chosen");
+        let chosen =
+            MemberSettings { model: Some("m-2".into()), thinking: Some(Thinking::Low), ..MemberSettings::default() };
+        assert!(chosen.chooses_model());
+        chosen.apply_to(&mut spec);
+        let options = spec.model_options.unwrap();
+        assert_eq!((spec.model.as_deref(), options.thinking), (Some("m-2"), Some(Thinking::Low)));
+        assert_eq!(options.thinking_budget_tokens, None, "the effort replaces the budget");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use domain::{
     limits::LimitOverrides,
     owner::Owner,
     permission::Permission,
+    room::MemberSettings,
 };
 use providers::RefusedSetting;
 use store::IdempotentRequest;
@@ -74,6 +75,37 @@ impl Engine {
         Ok(self.store().purge_agent(actor, id, attempt).await?)
     }
 
+    /// Checks what a room chooses for an agent, by the rules for the agent's own settings.
+    pub(super) async fn check_chosen_model(&self, owner: &Owner, chosen: ChosenModel<'_>) -> Result<(), EngineError> {
+        let ChosenModel { agent, settings: member } = chosen;
+        let at = |field: &str| format!("/policy/members/{}/{field}", agent.id);
+        let settings = self.settings_for(owner, &agent.spec.provider).await?;
+        let Some(provider) = self.providers().resolve(&agent.spec.provider, &settings) else {
+            let detail = format!("model: the provider {} of {} is missing", agent.spec.provider, agent.spec.name);
+            return Err(EngineError::refused(at("model"), detail));
+        };
+        if let Some(effort) = member.thinking.filter(|effort| !provider.efforts().contains(effort)) {
+            let names: Vec<&str> = provider.efforts().iter().map(|effort| effort.as_str()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let detail = format!(
+                "thinking: {} cannot be given the effort {}; possible: {known}",
+                provider.label(),
+                effort.as_str()
+            );
+            return Err(EngineError::refused(at("thinking"), detail));
+        }
+        let mut spec = agent.spec.clone();
+        member.apply_to(&mut spec);
+        if let Err(problem) = check_model_name(&spec) {
+            return Err(EngineError::invalid_field(at("model"), problem));
+        }
+        apply_defaults(&mut spec, &*provider, &settings);
+        provider.check(&spec).map_err(|RefusedSetting { pointer, detail }| {
+            let field = if pointer.contains("thinking") { "thinking" } else { "model" };
+            EngineError::refused(at(field), detail)
+        })
+    }
+
     /// Checks the settings, and that this server can provide everything that they ask for.
     async fn check_agent(
         &self,
@@ -111,6 +143,27 @@ impl Engine {
     }
 }
 
+/// What a room chooses for one of its agents.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChosenModel<'a> {
+    pub agent: &'a Agent,
+    pub settings: &'a MemberSettings,
+}
+
+fn is_bad_name(name: &str) -> bool {
+    name.is_empty() || name.chars().count() > MAX_NAME || name.contains(char::is_control)
+}
+
+fn check_model_name(spec: &AgentSpec) -> Result<(), String> {
+    match &spec.model {
+        Some(model) if is_bad_name(model) => Err(format!("model: a name of one line, 1 to {MAX_NAME} characters.")),
+        Some(model) if model.starts_with('-') => {
+            Err("model: the name of a model does not begin with -, which would be an option of a program.".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The rules that need no look at the server.
 fn check_settings(spec: &AgentSpec) -> Result<(), EngineError> {
     let invalid = |pointer: String, detail: String| Err(EngineError::invalid_field(pointer, detail));
@@ -120,8 +173,6 @@ fn check_settings(spec: &AgentSpec) -> Result<(), EngineError> {
             format!("system_prompt: at most {MAX_SYSTEM_PROMPT_BYTES} bytes."),
         );
     }
-    let is_bad_name =
-        |name: &String| name.is_empty() || name.chars().count() > MAX_NAME || name.contains(char::is_control);
     let name_lists = [
         ("/skills", &spec.skills),
         ("/mcp_servers", &spec.mcp_servers),
@@ -133,20 +184,16 @@ fn check_settings(spec: &AgentSpec) -> Result<(), EngineError> {
         if list.len() > MAX_LIST {
             return invalid(pointer.to_owned(), format!("{}: at most {MAX_LIST} names.", &pointer[1..]));
         }
-        if let Some(index) = list.iter().position(is_bad_name) {
+        if let Some(index) = list.iter().position(|name| is_bad_name(name)) {
             let detail = format!("{}: names have one line and 1 to {MAX_NAME} characters.", &pointer[1..]);
             return invalid(format!("{pointer}/{index}"), detail);
         }
     }
-    if spec.model.as_ref().is_some_and(is_bad_name) {
-        return invalid("/model".to_owned(), format!("model: a name of one line, 1 to {MAX_NAME} characters."));
-    }
-    if spec.model.as_ref().is_some_and(|model| model.starts_with('-')) {
-        let detail = "model: the name of a model does not begin with -, which would be an option of a program.";
-        return invalid("/model".to_owned(), detail.to_owned());
+    if let Err(detail) = check_model_name(spec) {
+        return invalid("/model".to_owned(), detail);
     }
     let values: usize = spec.skill_parameters.values().map(|given| given.len()).sum();
-    if values > MAX_LIST || spec.skill_parameters.keys().any(is_bad_name) {
+    if values > MAX_LIST || spec.skill_parameters.keys().any(|name| is_bad_name(name)) {
         let detail = format!("skill_parameters: at most {MAX_LIST} values.");
         return Err(EngineError::refused("/skill_parameters", detail));
     }

@@ -6,7 +6,7 @@ use super::{
     execute::title,
     parent_run::refuse_child,
     post::{NewPost, PostTarget, check_post},
-    rooms::{NewRoom, new_room_prelude},
+    rooms::{NewRoom, RoomOrigin, new_room_prelude},
 };
 use crate::{Engine, EngineError, follow::EventUpdate, tape::RoomRules};
 use domain::{
@@ -87,7 +87,7 @@ impl Engine {
         let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
         let project_id = parent.project_id();
         let new = NewRoom { name, agents: vec![agent.id], project_id, policy: RoomPolicy::for_new_room() };
-        let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), Some(parent.id()));
+        let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), RoomOrigin::Run(parent.id()));
         if project_id.is_none() {
             // The prefetch asks before the room is stored.
             self.rooms_without_project().add(owner, room.id);

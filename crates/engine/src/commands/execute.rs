@@ -3,7 +3,7 @@
 use super::{
     parent_run::{ParentRun, refuse_child},
     post::{CommitPrelude, NewPost, PostResult, PostTarget, check_post},
-    rooms::{NewRoom, audit, check_agent_count, new_room_prelude, push_join},
+    rooms::{NewRoom, RoomOrigin, audit, check_agent_count, new_room_prelude, push_join},
 };
 use crate::{Engine, EngineError, tape::RoomRules};
 use domain::{
@@ -69,8 +69,8 @@ impl Engine {
                 let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
                 let project_id = parent.as_ref().and_then(ParentRun::project_id);
                 let new = NewRoom { name, agents: vec![agent.id], project_id, policy: RoomPolicy::for_new_room() };
-                let above = parent.as_ref().map(ParentRun::id);
-                let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), above);
+                let origin = parent.as_ref().map_or(RoomOrigin::Person, |parent| RoomOrigin::Run(parent.id()));
+                let (room, prelude) = new_room_prelude(actor, new, std::slice::from_ref(&agent), origin);
                 if project_id.is_none() {
                     // The prefetch asks before the room is stored.
                     self.rooms_without_project().add(owner, room.id);

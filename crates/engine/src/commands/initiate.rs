@@ -6,7 +6,7 @@ use super::{
     post::{NewPost, PostResult, PostTarget, check_post},
     project_files::{IncomingFiles, ReceivedAs, StoredFile},
     projects::NewProject,
-    rooms::{NewRoom, new_room_prelude},
+    rooms::{NewRoom, RoomOrigin, new_room_prelude},
 };
 use crate::{Engine, EngineError, tape::RoomRules};
 use bytes::Bytes;
@@ -179,7 +179,7 @@ impl PreparedInitiation {
             project_id: Some(self.project.id),
             policy: RoomPolicy::for_new_room(),
         };
-        let (room, mut prelude) = new_room_prelude(&actor, new, std::slice::from_ref(&self.agent), None);
+        let (room, mut prelude) = new_room_prelude(&actor, new, std::slice::from_ref(&self.agent), RoomOrigin::Person);
         if self.unstored.is_some() {
             let entry = AuditEntry::new(&actor, AuditAction::Create, AuditedObject::Project, self.project.id);
             let limit = engine.config().projects.per_workspace;

@@ -12,6 +12,7 @@ mod disconnect;
 mod effective;
 mod execute;
 mod files;
+mod fork;
 mod initiate;
 mod inspect;
 mod mcp_import;
@@ -41,6 +42,7 @@ mod skills;
 mod start_run;
 mod steer;
 mod tape;
+mod tape_messages;
 mod tokens;
 
 pub use agent_files::{AgentImportOutcome, ImportedAgent};
@@ -54,6 +56,7 @@ pub use effective::{
 };
 pub use execute::ExecuteRequest;
 pub use files::WorkspaceEntry;
+pub use fork::NewFork;
 pub use initiate::{InitiateProject, InitiateRequest, Initiated, PreparedInitiation};
 pub(crate) use inspect::InspectionCache;
 pub use inspect::{CapabilitiesView, InspectedProvider, InspectionView};

@@ -81,7 +81,8 @@ impl Engine {
         if let Some(message) = earlier? {
             return self.repeated_post(actor, &message).await;
         }
-        let (policy, agents) = room_state?;
+        let (policy, mut agents) = room_state?;
+        agents.iter_mut().for_each(|agent| policy.member(agent.id).apply_to(&mut agent.spec));
         let is_unknown = |id: &AgentId| !agents.iter().any(|agent| agent.id == *id);
         if let Some((index, unknown)) = post.mentions.iter().enumerate().find(|(_, id)| is_unknown(id)) {
             let detail = format!("mentions: agent {unknown} is not in this room");

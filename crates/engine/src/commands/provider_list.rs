@@ -7,6 +7,7 @@ use super::{
 use crate::{Engine, EngineError, provider_access::unreadable};
 use domain::{
     actor::Actor,
+    agent::Thinking,
     permission::Permission,
     provider_settings::{ModelLimits, WorkspaceProviders},
 };
@@ -45,6 +46,8 @@ pub struct ProviderView {
     pub limits: ModelLimits,
     /// What the provider supports.
     pub capabilities: CapabilitiesView,
+    /// The reasoning efforts that a room can choose for an agent of it.
+    pub efforts: Vec<Thinking>,
     /// Whether the provider can run on this machine.
     pub inspection: InspectionView,
 }
@@ -205,6 +208,7 @@ impl Engine {
             default_model: own.and_then(|own| own.default_model.clone()),
             limits: own.map(|own| own.limits).unwrap_or_default(),
             capabilities,
+            efforts: provider.efforts().to_vec(),
             inspection,
             id: name.clone(),
             name,

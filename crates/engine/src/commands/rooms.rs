@@ -1,6 +1,6 @@
 //! Creates, updates and deletes rooms.
 
-use super::post::CommitPrelude;
+use super::{agents::ChosenModel, post::CommitPrelude};
 use crate::{Engine, EngineError};
 use domain::{
     actor::Actor,
@@ -12,7 +12,7 @@ use domain::{
     owner::Owner,
     permission::Permission,
     project::SpaceKey,
-    room::{MAX_AGENTS, PolicyError, Room, RoomPlacementPatch, RoomPolicy},
+    room::{ForkedFrom, MAX_AGENTS, PolicyError, Room, RoomPlacementPatch, RoomPolicy},
     run_tree::MAX_TREE_DEPTH,
     time::Timestamp,
 };
@@ -56,7 +56,21 @@ impl Engine {
         self.check_project_of_room(owner, new.project_id).await?;
         let agents = self.find_agents(owner, &new.agents).await?;
         new.policy.check_agents(&new.agents).map_err(foreign_agent)?;
-        let (room, prelude) = new_room_prelude(actor, new, &agents, None);
+        self.check_chosen_models(owner, &RoomPolicy::default(), &new.policy, &agents).await?;
+        let (room, prelude) = new_room_prelude(actor, new, &agents, RoomOrigin::Person);
+        self.store_room(actor, room, prelude, &agents, attempt).await
+    }
+
+    /// Stores a new room; a request that is repeated gets the room of the first one.
+    pub(super) async fn store_room(
+        &self,
+        actor: &Actor,
+        room: Room,
+        prelude: CommitPrelude,
+        agents: &[Agent],
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Room, EngineError> {
+        let owner = &actor.workspace;
         let CommitPrelude { events, mut changes } = prelude;
         if let Some(attempt) = attempt {
             let result = room.id.to_string();
@@ -103,6 +117,10 @@ impl Engine {
         }
         let members: Vec<AgentId> = agents.clone().unwrap_or_else(|| room.agents.clone());
         let policy = changed_policy(&room.policy, policy, &members)?;
+        if let Some(policy) = &policy {
+            let members = self.find_agents(owner, &members).await?;
+            self.check_chosen_models(owner, &room.policy, policy, &members).await?;
+        }
         changes.push(match &policy {
             Some(policy) => audit_detail(actor, id, json!({"policy": policy})),
             None => audit(actor, AuditAction::Update, id),
@@ -182,6 +200,23 @@ impl Engine {
         Ok(())
     }
 
+    /// Checks the models that a policy newly chooses for agents as if the agents chose them themselves.
+    async fn check_chosen_models(
+        &self,
+        owner: &Owner,
+        before: &RoomPolicy,
+        after: &RoomPolicy,
+        agents: &[Agent],
+    ) -> Result<(), EngineError> {
+        for agent in agents {
+            let (old, settings) = (before.member(agent.id), after.member(agent.id));
+            if settings.chooses_model() && (&old.model, old.thinking) != (&settings.model, settings.thinking) {
+                self.check_chosen_model(owner, ChosenModel { agent, settings: &settings }).await?;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, EngineError> {
         check_agent_count(ids.len())?;
         let mut agents: Vec<Agent> = Vec::with_capacity(ids.len());
@@ -250,14 +285,29 @@ pub(super) fn push_join(agent: &Agent, events: &mut Vec<NewEvent>, changes: &mut
     changes.push(RowChange::Join { agent_id: agent.id });
 }
 
-/// A new room and its first participants, as the first events and changes of a commit. `parent` is the run that opens it
-/// for a child.
+/// How a room came to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RoomOrigin {
+    /// A person opened it.
+    Person,
+    /// The run opened it for a child.
+    Run(RunId),
+    /// It was branched off.
+    Fork(ForkedFrom),
+}
+
+/// A new room and its first participants, as the first events and changes of a commit.
 pub(super) fn new_room_prelude(
     actor: &Actor,
     new: NewRoom,
     agents: &[Agent],
-    parent: Option<RunId>,
+    origin: RoomOrigin,
 ) -> (Room, CommitPrelude) {
+    let (parent_run_id, forked_from) = match origin {
+        RoomOrigin::Person => (None, None),
+        RoomOrigin::Run(run) => (Some(run), None),
+        RoomOrigin::Fork(from) => (None, Some(from)),
+    };
     let (now, id) = (Timestamp::now(), RoomId::generate());
     // The last bytes of an id are random.
     let [.., a, b, c, d] = *id.0.as_bytes();
@@ -267,7 +317,8 @@ pub(super) fn new_room_prelude(
         name: new.name,
         agents: new.agents,
         project_id: new.project_id,
-        parent_run_id: parent,
+        parent_run_id,
+        forked_from,
         policy: RoomPolicy { seed, ..new.policy },
         head: 0,
         created_at: now,

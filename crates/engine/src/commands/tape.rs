@@ -1,7 +1,11 @@
 //! What people do to the tape of a room: look at it, pause it, let it make a step, skip, insert and reorder cells. A command
 //! changes the stored plan in one commit, with the runs that it queues, so it works on every server.
 
-use super::{RunRef, rooms::audit_detail};
+use super::{
+    RunRef,
+    rooms::audit_detail,
+    tape_messages::{self, MovedRun},
+};
 use crate::{
     Engine, EngineError,
     tape::{PlannedCell, RoomRules, TapeEffect, TapeMachine, TapeRefusal},
@@ -52,6 +56,8 @@ pub struct TapeCellView {
     #[serde(flatten)]
     pub cell: TapeCell,
     pub status: CellStatus,
+    /// The message that its agents answer.
+    pub message_id: MessageId,
     /// The runs of a cell that is queued or running.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunRef>,
@@ -83,6 +89,10 @@ pub enum TapeCommand {
     Reorder {
         cells: Vec<String>,
     },
+    /// All waiting messages, in their new order.
+    ReorderMessages {
+        messages: Vec<MessageId>,
+    },
 }
 
 impl TapeCommand {
@@ -93,7 +103,7 @@ impl TapeCommand {
             Self::Step => TapeChange::Stepped,
             Self::Skip { .. } => TapeChange::Skipped,
             Self::Insert { .. } => TapeChange::Inserted,
-            Self::Reorder { .. } => TapeChange::Reordered,
+            Self::Reorder { .. } | Self::ReorderMessages { .. } => TapeChange::Reordered,
         }
     }
 }
@@ -106,6 +116,10 @@ struct CommandResult {
     stopped: Vec<domain::ids::RunId>,
     /// A cell of the queue that a paused room may start.
     released: Option<SeqRef>,
+    /// Queued runs that change their cell.
+    moved: Vec<MovedRun>,
+    /// The waiting messages in their new order.
+    messages: Vec<MessageId>,
 }
 
 impl Engine {
@@ -135,8 +149,8 @@ impl Engine {
             let stopped = result.stopped.clone();
             let change = TapeChanges { owner, actor, room, change: command.change(), rules, stored: stored.as_ref() };
             match self.store().commit(change.commit(&mut machine, result)?).await {
-                // An end, a message or another command came first: decide again.
-                Err(StoreError::TapeChanged) => {}
+                // An end, a start, a message or another command came first: decide again.
+                Err(StoreError::TapeChanged | StoreError::Fenced) => {}
                 done => {
                     done?;
                     if !stopped.is_empty() {
@@ -182,10 +196,10 @@ struct TapeChanges<'a> {
 
 impl TapeChanges<'_> {
     fn commit(&self, machine: &mut TapeMachine, result: CommandResult) -> Result<Commit, StoreError> {
-        let CommandResult { effects, released, .. } = result;
+        let CommandResult { effects, released, moved, messages, .. } = result;
         let queued = QueuedCells::from_effects(effects, machine);
         let plan = machine.planned().map(PlannedCell::shown).collect();
-        let mut events = vec![NewEvent::new(TapePlanned::changed(self.change, plan))];
+        let mut events = vec![NewEvent::new(TapePlanned { messages, ..TapePlanned::changed(self.change, plan) })];
         let first = events.len();
         events.extend(queued.events().iter().cloned());
         let released = queued
@@ -202,6 +216,7 @@ impl TapeChanges<'_> {
             RowChange::PutTape { based_on: self.stored.map_or(0, |stored| stored.version), state, hold },
             audit_detail(self.actor, self.room, serde_json::json!({"tape": self.change.as_str()})),
         ];
+        changes.extend(moved.into_iter().map(|MovedRun { run_id, cell }| RowChange::MoveRun { run_id, cell }));
         changes.extend(queued.changes(self.owner, None, first));
         Ok(Commit { room_id: self.room, guard: Guard::None, events, changes })
     }
@@ -244,6 +259,11 @@ fn carry_out(
             result.effects = machine.insert(message, *agent, *at, rules)?;
         }
         TapeCommand::Reorder { cells } => machine.reorder(cells)?,
+        TapeCommand::ReorderMessages { messages } => {
+            let order = tape_messages::reordered(messages, runs, machine.planned())?;
+            machine.reorder(&order.planned)?;
+            (result.moved, result.messages) = (order.moved, messages.clone());
+        }
     }
     Ok(result)
 }
@@ -280,7 +300,8 @@ fn view(machine: &TapeMachine, runs: &[CellRun]) -> TapeView {
             last = Some(run.cell);
             let current = machine.current().filter(|_| machine.running().contains(&run.run_id));
             let cell = current.map_or_else(|| queued_cell(run), |cell| TapeCell { agents: Vec::new(), ..cell.shown() });
-            cells.push(TapeCellView { cell, status: CellStatus::Queued, runs: Vec::new() });
+            let (status, message_id) = (CellStatus::Queued, run.message_id);
+            cells.push(TapeCellView { cell, status, message_id, runs: Vec::new() });
         }
         if let Some(shown) = cells.last_mut() {
             shown.cell.agents.push(run.agent_id);
@@ -295,8 +316,12 @@ fn view(machine: &TapeMachine, runs: &[CellRun]) -> TapeView {
         (false, true) => TapeState::Idle,
         (false, false) => TapeState::Running,
     };
-    let planned = machine.planned().map(PlannedCell::shown);
-    cells.extend(planned.map(|cell| TapeCellView { cell, status: CellStatus::Planned, runs: Vec::new() }));
+    cells.extend(machine.planned().map(|cell| TapeCellView {
+        cell: cell.shown(),
+        status: CellStatus::Planned,
+        message_id: cell.message_id,
+        runs: Vec::new(),
+    }));
     let (round, messages) = machine.progress().map_or((0, 0), |progress| (progress.round, progress.runs));
     TapeView { state, cells, round, messages }
 }

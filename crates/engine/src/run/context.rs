@@ -19,6 +19,7 @@ pub(super) struct GivenContext {
     pub question: AskedQuestion,
     /// The room's head when the messages were read.
     pub known_seq: Seq,
+    /// The run reads the posts before this seq.
     pub queued_seq: Seq,
     pub session: Option<GivenSession>,
 }
@@ -97,6 +98,7 @@ impl Engine {
             room_id: run.room_id,
             owner: owner.clone(),
             queued_seq: given.queued_seq,
+            cell: given.queued_seq,
             fence: 0,
             stop: None,
         };

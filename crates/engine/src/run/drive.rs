@@ -143,7 +143,7 @@ async fn prepare_turn(
         Ok(provider) => provider,
         Err(error) => return Ok(Err(error)),
     };
-    room.introduce(&mut place.agent);
+    room.apply_to(&mut place.agent);
     // After its skills, which may allow tools.
     above.restrict(&mut place.agent.spec.tools);
     place.has_company = room.has_company();
@@ -166,7 +166,7 @@ async fn prepare_turn(
         asked_by: asked_by.clone(),
         question: transcript.question.clone(),
         known_seq,
-        queued_seq: claim.queued_seq,
+        queued_seq: claim.posts_before(),
         session: session_marks.record().map(GivenSession::of),
     };
     // The files of a message that was answered before are in the history.

@@ -44,6 +44,12 @@ impl RoomView {
         self.agents.iter().filter(is_unheard).map(|agent| agent.id).collect()
     }
 
+    /// Gives an agent what the room chooses for it, and tells it who it is and who is here.
+    pub(crate) fn apply_to(&self, agent: &mut Agent) {
+        self.policy.member(agent.id).apply_to(&mut agent.spec);
+        self.introduce(agent);
+    }
+
     /// Adds to an agent's system prompt who it is and who is here.
     pub(crate) fn introduce(&self, agent: &mut Agent) {
         if !self.has_company() {

@@ -119,8 +119,8 @@ impl RoomTranscript {
     }
 
     async fn messages(&self, head: Seq, session: Option<&ProviderSessionRecord>) -> Result<Vec<Message>, StoreError> {
-        let Claim { owner, room_id, queued_seq, .. } = &self.claim;
-        let range = TranscriptRange { posts_before: *queued_seq, answers_until: head };
+        let Claim { owner, room_id, .. } = &self.claim;
+        let range = TranscriptRange { posts_before: self.claim.posts_before(), answers_until: head };
         self.engine.store().messages_before_run(owner, *room_id, range, session, MAX_TRANSCRIPT_MESSAGES).await
     }
 

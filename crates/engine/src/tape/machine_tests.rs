@@ -410,7 +410,15 @@ fn any_member() -> impl Strategy<Value = MemberSettings> {
         // Most agents have few flags.
         let [interrupt_every_turn, transparent, final_response, critic, aware_only] =
             flags.map(|flag| flag && some == 0);
-        MemberSettings { priority, interrupt_every_turn, transparent, final_response, critic, aware_only }
+        MemberSettings {
+            priority,
+            interrupt_every_turn,
+            transparent,
+            final_response,
+            critic,
+            aware_only,
+            ..MemberSettings::default()
+        }
     })
 }
 

@@ -20,6 +20,7 @@ pub(super) fn output_size(body: &EventBody) -> u64 {
         EventBody::ErrorReported(e) => e.code.len() + e.message.len(),
         EventBody::RunDelegated(e) => e.tool_use_id.as_ref().map_or(0, String::len),
         EventBody::MessagePosted(_)
+        | EventBody::MessageCopied(_)
         | EventBody::TapePlanned(_)
         | EventBody::RunQueued(_)
         | EventBody::RunStarted(_)

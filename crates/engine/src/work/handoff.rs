@@ -109,8 +109,8 @@ impl Engine {
             let committed = committed?;
             let Committed { first_seq, at, claimed_fence: Some(fence) } = committed else { return Ok(committed) };
             message.seq = first_seq + posted_event as u64;
-            let claim =
-                Claim { run_id, room_id, owner, queued_seq: first_seq + queued_event as u64, fence, stop: None };
+            let queued_seq = first_seq + queued_event as u64;
+            let claim = Claim { run_id, room_id, owner, queued_seq, cell: queued_seq, fence, stop: None };
             active.set_queued_seq(claim.queued_seq);
             let run = started_run(&claim, &agent, &message, place, at);
             // The start follows the commit's own events.

@@ -7,6 +7,7 @@ use crate::{
     program::{self, AgentProgram},
 };
 use domain::{
+    agent::Thinking,
     mcp::{McpTransport, NamedMcpServer, server_pattern},
     provider_settings::WorkspaceProviders,
 };
@@ -29,6 +30,7 @@ pub(super) struct ClaudeLaunchSettings {
     pub home: PathBuf,
     pub workspace: PathBuf,
     pub system_prompt: Option<String>,
+    pub effort: Option<Thinking>,
     /// A skill that was edited is picked up by the next process only.
     pub skills: Vec<SkillFolder>,
     /// The program lists them once.
@@ -58,6 +60,7 @@ impl ClaudeLaunchSettings {
             home: workspace.home.clone(),
             workspace: workspace.folder.clone(),
             system_prompt: workspace.agent.spec.system_prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
+            effort: workspace.agent.spec.thinking(),
             skills: workspace.skills.clone(),
             host_tools: workspace.host_tools.offered(&HostToolAgent::with_program(workspace.clone())),
             mcp_config: match &workspace.sandbox {
@@ -87,6 +90,7 @@ impl ClaudeLaunchSettings {
             args.push("--settings={\"sandbox\":{\"enabled\":false}}".into());
         }
         args.extend(model.map(|model| format!("--model={model}").into()));
+        args.extend(self.effort.map(|effort| format!("--effort={}", effort.as_str()).into()));
         args.extend(resume.map(|session| format!("--resume={session}").into()));
         args.extend(program.args.iter().map(OsString::from));
         ProcessSpec {

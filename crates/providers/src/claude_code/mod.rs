@@ -30,7 +30,12 @@ use crate::{
     pool::{self, ConversationKey, PoolLimits, ProcessPool},
     program::AgentProgram,
 };
-use domain::{agent::AgentSpec, ids::AgentId, provider_settings::WorkspaceProviders, run::RunError};
+use domain::{
+    agent::{AgentSpec, Thinking},
+    ids::AgentId,
+    provider_settings::WorkspaceProviders,
+    run::RunError,
+};
 use process::ClaudeProcess;
 use std::{
     path::PathBuf,
@@ -95,6 +100,10 @@ impl Provider for ClaudeCodeProvider {
 
     fn label(&self) -> &str {
         "Claude Code"
+    }
+
+    fn efforts(&self) -> &'static [Thinking] {
+        &[Thinking::Low, Thinking::Medium, Thinking::High]
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -23,7 +23,7 @@ use crate::{
     AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, ModelApiUse, Provider, TurnChannel, TurnEnd,
     TurnFuture, TurnOutcome, TurnRequest, program::AgentProgram,
 };
-use domain::{provider_settings::WorkspaceProviders, run::RunError};
+use domain::{agent::Thinking, provider_settings::WorkspaceProviders, run::RunError};
 use instance::INSTALL_ADVICE;
 use pool::CodexPool;
 use std::time::Duration;
@@ -60,6 +60,10 @@ impl Provider for CodexProvider {
 
     fn label(&self) -> &str {
         "Codex"
+    }
+
+    fn efforts(&self) -> &'static [Thinking] {
+        &[Thinking::Low, Thinking::Medium, Thinking::High]
     }
 
     fn capabilities(&self) -> Capabilities {

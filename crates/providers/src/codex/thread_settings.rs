@@ -134,8 +134,11 @@ pub fn resume(workspace: &AgentWorkspace, thread: &str) -> Value {
 /// Codex sends no reasoning unless a summary is requested.
 pub fn turn(workspace: &AgentWorkspace, thread: &str, prompt: &str) -> Value {
     let mut params = json!({"threadId": thread, "input": input(prompt), "summary": "auto"});
-    if let (Some(model), Value::Object(params)) = (&workspace.agent.spec.model, &mut params) {
-        params.insert("model".into(), json!(model));
+    if let Some(model) = &workspace.agent.spec.model {
+        params["model"] = json!(model);
+    }
+    if let Some(effort) = workspace.agent.spec.thinking() {
+        params["effort"] = json!(effort.as_str());
     }
     params
 }

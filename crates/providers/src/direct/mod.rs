@@ -41,7 +41,12 @@ use crate::{
     RefusedSetting, TurnChannel, TurnFuture, TurnRequest,
 };
 use client::ModelClient;
-use domain::{agent::AgentSpec, mcp::url_without_secrets, prices::PriceSource, provider_settings::WorkspaceProviders};
+use domain::{
+    agent::{AgentSpec, Thinking},
+    mcp::url_without_secrets,
+    prices::PriceSource,
+    provider_settings::WorkspaceProviders,
+};
 use std::{sync::Arc, time::Duration};
 use tools::McpToolbox;
 use wire::failure::{ModelFailure, ModelFailureKind};
@@ -136,6 +141,10 @@ impl Provider for DirectProvider {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { resume: false, steer: true, approvals: true, thinking: true, mcp: true, skills: true }
+    }
+
+    fn efforts(&self) -> &'static [Thinking] {
+        &[Thinking::Off, Thinking::Low, Thinking::Medium, Thinking::High]
     }
 
     fn supports_model_options(&self) -> bool {

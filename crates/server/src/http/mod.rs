@@ -28,6 +28,7 @@ pub mod project_ports;
 pub mod projects;
 pub mod providers;
 pub mod remembered_tools;
+pub mod room_forks;
 pub mod room_policy;
 pub mod rooms;
 pub mod run_tree;
@@ -136,6 +137,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(rooms::show))
         .add(Needs(Post), routes!(rooms::change, rooms::delete))
         .add(Needs(Post), routes!(rooms::cancel))
+        .add(Needs(Post), routes!(room_forks::fork))
         .add(Needs(Read), routes!(tape::show))
         .add(Needs(Post), routes!(tape::pause))
         .add(Needs(Post), routes!(tape::resume))

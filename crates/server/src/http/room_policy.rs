@@ -5,6 +5,7 @@ use crate::{
     extract::value_reader::{ValueReader, whole_numbers},
 };
 use domain::{
+    agent::Thinking,
     ids::AgentId,
     room::{MentionRule, TurnOrder, WhenBusy},
 };
@@ -66,4 +67,8 @@ pub struct MemberChange {
     critic: Option<bool>,
     #[schema(value_type = bool, required = false)]
     aware_only: Option<bool>,
+    /// The model of the agent's answers in this room; `null` is the agent's own.
+    model: Option<String>,
+    /// How much the model reasons in this room; `null` is the agent's own setting.
+    thinking: Option<Thinking>,
 }

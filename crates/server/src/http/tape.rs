@@ -8,7 +8,7 @@ use crate::{
     http::attempt,
 };
 use axum::{Json, extract::State, http::StatusCode};
-use domain::ids::{AgentId, RoomId};
+use domain::ids::{AgentId, MessageId, RoomId};
 use engine::commands::{RunRef, TapeCommand, TapeView};
 use serde::Deserialize;
 
@@ -98,21 +98,31 @@ pub async fn insert(
 #[serde(deny_unknown_fields)]
 pub struct CellOrder {
     /// Every planned cell, in the new order.
+    #[serde(default)]
     cells: Vec<String>,
+    /// Every waiting message, in the new order: those of which no answer has started. Give this or `cells`.
+    #[serde(default)]
+    messages: Vec<MessageId>,
 }
 
-/// Reorder the planned cells
+/// Reorder the planned cells, or the waiting messages
 ///
-/// Cells that have started keep their place.
+/// What has started keeps its place. Messages whose runs are queued stay before those that are only planned. An agent reads every
+/// message that was posted before its run starts, in the order of posting.
 #[utoipa::path(post, path = "/api/rooms/{id}/tape/reorder", tag = "tape", params(("id" = RoomId, Path)),
                request_body = CellOrder, responses((status = 200, body = TapeView)))]
 pub async fn reorder(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<RoomId>,
-    JsonBody(CellOrder { cells }, _): JsonBody<CellOrder>,
+    JsonBody(CellOrder { cells, messages }, _): JsonBody<CellOrder>,
 ) -> Result<Json<TapeView>, Problem> {
-    Ok(Json(app.engine.command_tape(&caller, id, TapeCommand::Reorder { cells }).await?))
+    let command = match (cells.is_empty(), messages.is_empty()) {
+        (false, true) => TapeCommand::Reorder { cells },
+        (true, false) => TapeCommand::ReorderMessages { messages },
+        _ => return Err(Problem::invalid("Send either cells or messages, in their new order.")),
+    };
+    Ok(Json(app.engine.command_tape(&caller, id, command).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]

@@ -87,6 +87,7 @@ const FIELDS: &[(&str, &str)] = &[
         "follow_up",
         "Whether agents react to each other after they have answered a message, round by round, until all skip.",
     ),
+    ("forked_from", "The message of another room at which this one was branched off; absent for other rooms."),
     ("from", "The start of the range."),
     ("from_ms", "The start, in milliseconds since the run was queued."),
     ("head", "The `seq` of the newest event."),

@@ -6,7 +6,7 @@ use crate::{
     commit::{ChangeContext, IdempotentRequest, Refusal, Statement},
     database::{reading, snapshot},
     erase::ErasedObject,
-    error::{Result, unsigned},
+    error::{Result, signed, unsigned},
     notify::OwnerList,
     row::row,
 };
@@ -18,7 +18,9 @@ use domain::{
     name::Name,
     owner::Owner,
     position::Seq,
-    room::{LAST_MESSAGE_CHARS, LastMessage, Room, RoomPlacement, RoomPlacementPatch, RoomPolicy, RoomSummary},
+    room::{
+        ForkedFrom, LAST_MESSAGE_CHARS, LastMessage, Room, RoomPlacement, RoomPlacementPatch, RoomPolicy, RoomSummary,
+    },
     run::RunStatus,
     time::Timestamp,
 };
@@ -33,6 +35,8 @@ row! {
         policy: String,
         project_id: Option<Uuid>,
         parent_run_id: Option<Uuid>,
+        forked_room_id: Option<Uuid>,
+        forked_seq: Option<i64>,
         head: i64,
         created_at: i64,
         updated_at: i64,
@@ -117,6 +121,7 @@ macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
             "SELECT r.id, r.name, r.policy, r.project_id, r.parent_run_id, j.head, r.created_at, r.updated_at, r.last_message, ",
+            "r.forked_room_id, r.forked_seq, ",
             "r.pinned_at, r.archived_at, r.folder, ",
             "(SELECT COUNT(*) FROM queue q WHERE q.room_id = r.id) AS unfinished, ",
             "(SELECT COUNT(*) FROM queue q JOIN runs u ON u.id = q.run_id WHERE q.room_id = r.id ",
@@ -136,6 +141,10 @@ impl RoomRow {
             agents,
             project_id: self.project_id.map(ProjectId),
             parent_run_id: self.parent_run_id.map(RunId),
+            forked_from: match self.forked_room_id.zip(self.forked_seq) {
+                Some((room, seq)) => Some(ForkedFrom { room_id: RoomId(room), seq: unsigned(seq)? }),
+                None => None,
+            },
             policy: serde_json::from_str(&self.policy)?,
             head: unsigned(self.head)?,
             created_at: Timestamp::from_millis(self.created_at),
@@ -147,8 +156,8 @@ impl RoomRow {
 /// Creates a room with an empty journal, in its project.
 pub(crate) fn create(context: &ChangeContext, owner: &Owner, room: &Room) -> Result<Vec<Statement>> {
     let row = Statement::new(
-        "INSERT INTO rooms (id, owner, name, policy, project_id, parent_run_id, created_at, updated_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        "INSERT INTO rooms (id, owner, name, policy, project_id, parent_run_id, forked_room_id, forked_seq, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
     )
     .with(room.id.0)
     .with(owner.as_str())
@@ -156,6 +165,8 @@ pub(crate) fn create(context: &ChangeContext, owner: &Owner, room: &Room) -> Res
     .with(serde_json::to_string(&room.policy)?)
     .with(room.project_id.map(|id| id.0))
     .with(room.parent_run_id.map(|id| id.0))
+    .with(room.forked_from.map(|from| from.room_id.0))
+    .with(room.forked_from.map(|from| signed(from.seq)))
     .with(context.now.as_millis());
     let journal = Statement::new("INSERT INTO journals (room_id, head) VALUES ($1, 0)").with(room.id.0);
     let project = room.project_id.map(|project| projects::hold(owner, project));
@@ -306,7 +317,8 @@ impl Store {
     pub async fn room(&self, owner: &Owner, id: RoomId) -> Result<Room> {
         let (row, participants) = snapshot!(self.database(), |transaction| {
             let row: RoomRow = sqlx::query_as(
-                "SELECT r.id, r.name, r.policy, r.project_id, r.parent_run_id, j.head, r.created_at, r.updated_at FROM rooms r \
+                "SELECT r.id, r.name, r.policy, r.project_id, r.parent_run_id, r.forked_room_id, r.forked_seq, j.head, r.created_at, \
+                 r.updated_at FROM rooms r \
                  JOIN journals j ON j.room_id = r.id WHERE r.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL",
             )
             .bind(id.0)

@@ -9,7 +9,7 @@ use crate::{
     row::row,
 };
 use domain::{
-    ids::{AgentId, RoomId, RunId},
+    ids::{AgentId, MessageId, RoomId, RunId},
     position::Seq,
     run::RunStatus,
 };
@@ -45,6 +45,8 @@ impl TryFrom<TapeRow> for TapeRecord {
 pub struct CellRun {
     pub run_id: RunId,
     pub agent_id: AgentId,
+    /// The message that it answers.
+    pub message_id: MessageId,
     pub cell: Seq,
     pub status: RunStatus,
 }
@@ -53,6 +55,7 @@ row! {
     struct CellRunRow {
         run_id: Uuid,
         agent_id: Uuid,
+        message_id: Uuid,
         cell: i64,
         status: String,
     }
@@ -62,8 +65,8 @@ impl TryFrom<CellRunRow> for CellRun {
     type Error = StoreError;
     fn try_from(row: CellRunRow) -> Result<Self> {
         let status = row.status.parse().map_err(StoreError::unreadable)?;
-        let (run_id, agent_id) = (RunId(row.run_id), AgentId(row.agent_id));
-        Ok(Self { run_id, agent_id, cell: unsigned(row.cell)?, status })
+        let (run_id, agent_id, message_id) = (RunId(row.run_id), AgentId(row.agent_id), MessageId(row.message_id));
+        Ok(Self { run_id, agent_id, message_id, cell: unsigned(row.cell)?, status })
     }
 }
 
@@ -79,7 +82,7 @@ impl Store {
     /// Returns the plan with the unfinished runs of the room by cell, lowest first. Of one moment: the end of a run removes
     /// the run and takes the next cell from the plan at the same time.
     pub async fn tape_with_runs(&self, room: RoomId) -> Result<(Option<TapeRecord>, Vec<CellRun>)> {
-        const RUNS: &str = "SELECT q.run_id, u.agent_id, q.cell, u.status FROM queue q JOIN runs u ON u.id = q.run_id \
+        const RUNS: &str = "SELECT q.run_id, u.agent_id, u.message_id, q.cell, u.status FROM queue q JOIN runs u ON u.id = q.run_id \
              WHERE q.room_id = $1 ORDER BY q.cell, q.queued_seq";
         let (tape, runs): (Option<TapeRow>, Vec<CellRunRow>) = snapshot!(self.database(), |transaction| {
             let tape = sqlx::query_as(TAPE).bind(room.0).fetch_optional(&mut *transaction).await?;

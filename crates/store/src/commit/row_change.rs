@@ -75,6 +75,11 @@ pub enum RowChange {
         /// unfinished run.
         claim: Option<ClaimOffer>,
     },
+    /// Moves a queued run to another cell. Rejects the commit if a worker holds the run, or it has ended.
+    MoveRun {
+        run_id: RunId,
+        cell: Seq,
+    },
     /// Requests every unfinished run of the room that was queued before this commit to stop.
     StopEarlierRuns {
         stop: StopRequest,

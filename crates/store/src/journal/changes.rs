@@ -44,6 +44,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
             let admitted = place.iter().flat_map(queue::admit_child);
             admitted.chain([runs::insert(context, &new)?, queue::insert(context, &new, claim)]).collect()
         }
+        RowChange::MoveRun { run_id, cell } => vec![queue::move_to(*run_id, *cell)],
         RowChange::StopEarlierRuns { stop } => vec![queue::stop_earlier(context, *stop)],
         RowChange::RunStatus { run_id, status } => vec![runs::set_status(context, *run_id, *status)],
         RowChange::MeterRun { run_id, usage, cost } => vec![runs::meter(*run_id, usage, *cost)?],

@@ -156,6 +156,7 @@ impl CommitSubjects {
                     RowChange::QueueRun { place: Some(place), .. } => {
                         subjects.runs.extend([place.root_id, place.parent_id]);
                     }
+                    RowChange::MoveRun { run_id, .. } => subjects.runs.push(*run_id),
                     RowChange::StopEarlierRuns { .. } => subjects.stopping.push(commit.room_id),
                     _ => {}
                 }
@@ -263,12 +264,23 @@ impl Planner {
             Guard::RoomIdle if self.is_idle(commit.room_id) => {}
             Guard::RoomIdle => return Err(StoreError::RoomBusy),
         }
+        self.admit_moves(commit)?;
         self.admit_signals(commit)?;
         self.admit_tape(commit)?;
         if key(commit).is_some_and(|key| self.facts.used_keys.contains(&key)) {
             return Err(StoreError::KeyUsed);
         }
         Ok(if commit.events.is_empty() { head } else { head + 1 })
+    }
+
+    /// Only runs that nobody holds are moved.
+    fn admit_moves(&self, commit: &Commit) -> Result<(), StoreError> {
+        let is_held = |run: &RunId| self.facts.leases.get(run).is_none_or(|lease| lease.holder.is_some());
+        let mut changes = commit.changes.iter();
+        match changes.any(|change| matches!(change, RowChange::MoveRun { run_id, .. } if is_held(run_id))) {
+            true => Err(StoreError::Fenced),
+            false => Ok(()),
+        }
     }
 
     fn admit_signals(&self, commit: &Commit) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use crate::{
 };
 use domain::{
     ids::RunId,
+    position::Seq,
     run_tree::{MAX_TREE_RUNS, TreePlace},
 };
 
@@ -48,6 +49,11 @@ pub(crate) fn stop_children(run_id: RunId) -> Statement {
     )
     .with(run_id.0)
     .with(StopRequest::Cancel.as_str())
+}
+
+/// Moves a run among those that wait; the commit has checked that nobody holds it.
+pub(crate) fn move_to(run_id: RunId, cell: Seq) -> Statement {
+    Statement::new("UPDATE queue SET cell = $2 WHERE run_id = $1").with(run_id.0).with(signed(cell))
 }
 
 /// Requests the runs of the room that were queued before this commit to stop.

@@ -7,7 +7,7 @@
 
 mod changes;
 
-pub(crate) use changes::{admit_child, insert, remove, stop_children, stop_earlier};
+pub(crate) use changes::{admit_child, insert, move_to, remove, stop_children, stop_earlier};
 
 use crate::{
     Store, StoreError,
@@ -36,8 +36,17 @@ pub struct Claim {
     pub room_id: RoomId,
     pub owner: Owner,
     pub queued_seq: Seq,
+    /// Where the run is in the queue: the seq at which its cell was queued, or that of another cell, if a person moved it.
+    pub cell: Seq,
     pub fence: u64,
     pub stop: Option<StopRequest>,
+}
+
+impl Claim {
+    /// The run reads the posts before this seq: also those that a person moved before it.
+    pub fn posts_before(&self) -> Seq {
+        self.queued_seq.max(self.cell)
+    }
 }
 
 /// How many runs a worker claims at once.
@@ -87,6 +96,7 @@ row! {
         room_id: Uuid,
         owner: String,
         queued_seq: i64,
+        cell: i64,
         fence: i64,
         stop: Option<String>,
     }
@@ -101,6 +111,7 @@ impl TryFrom<QueueRow> for Claim {
             room_id: RoomId(row.room_id),
             owner: Owner::new(owner),
             queued_seq: unsigned(row.queued_seq)?,
+            cell: unsigned(row.cell)?,
             fence: unsigned(row.fence)?,
             stop: row.stop.as_deref().and_then(StopRequest::parse),
         })
@@ -120,7 +131,7 @@ macro_rules! change_picked {
         concat!(
             "WITH picked AS (SELECT q.run_id FROM queue q WHERE ", $pick, " ", $lock, ") ",
             "UPDATE queue SET ", $set, " WHERE run_id IN (SELECT run_id FROM picked) ",
-            "RETURNING run_id, room_id, owner, queued_seq, fence, stop"
+            "RETURNING run_id, room_id, owner, queued_seq, cell, fence, stop"
         )
     };
 }
@@ -141,7 +152,7 @@ macro_rules! claim_fairly {
                  WHERE q.holder IS NULL AND q.stop IS NULL AND w.share <= $4 ORDER BY w.share, q.run_id LIMIT $3 ",
             $lock,
             ") UPDATE queue SET holder = $1, lease_until = $2, fence = fence + 1 \
-             WHERE run_id IN (SELECT run_id FROM picked) RETURNING run_id, room_id, owner, queued_seq, fence, stop"
+             WHERE run_id IN (SELECT run_id FROM picked) RETURNING run_id, room_id, owner, queued_seq, cell, fence, stop"
         )
     };
 }
@@ -268,7 +279,7 @@ impl Store {
     pub async fn stop_requests(&self, holder: &str) -> Result<Vec<Claim>> {
         let rows: Vec<QueueRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
-                "SELECT run_id, room_id, owner, queued_seq, fence, stop FROM queue \
+                "SELECT run_id, room_id, owner, queued_seq, cell, fence, stop FROM queue \
                  WHERE holder = $1 AND stop IS NOT NULL",
             )
             .bind(holder)
@@ -282,7 +293,7 @@ impl Store {
     pub async fn stopped_before_claim(&self) -> Result<Vec<Claim>> {
         let rows: Vec<QueueRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
-                "SELECT run_id, room_id, owner, queued_seq, fence, stop FROM queue \
+                "SELECT run_id, room_id, owner, queued_seq, cell, fence, stop FROM queue \
                  WHERE holder IS NULL AND stop IS NOT NULL",
             )
             .fetch_all(pool)

@@ -10,7 +10,7 @@ use domain::{
 use std::{collections::HashSet, time::Duration};
 use store::{
     Store, StoreError,
-    journal::{ClaimOffer, Commit, RowChange, SeqRef, StopRequest},
+    journal::{ClaimOffer, Commit, Guard, RowChange, SeqRef, StopRequest},
     queue::{Claim, ClaimLimits, DeadLeases},
 };
 use testkit::database::TestDatabase;
@@ -23,6 +23,7 @@ contract! {
     one thread:
         runs_of_a_room_are_claimed_one_after_another_in_order,
         runs_of_one_cell_are_claimed_side_by_side_and_cells_one_after_another,
+        a_queued_run_is_moved_and_one_that_is_held_is_not,
         runs_of_different_rooms_are_claimed_in_parallel,
         a_claim_respects_its_limit,
         invariant_28_shares_workspaces_take_turns_and_none_takes_all_slots,
@@ -56,6 +57,36 @@ async fn runs_of_a_room_are_claimed_one_after_another_in_order(database: TestDat
         store.commit(run.ending(room, held(&claims[0]))).await.unwrap();
     }
     assert!(claim(&store, "w").await.is_empty());
+}
+
+async fn a_queued_run_is_moved_and_one_that_is_held_is_not(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(TestRun::queued(&store, room).await);
+    }
+    let cells: Vec<u64> = store.tape_with_runs(room).await.unwrap().1.iter().map(|run| run.cell).collect();
+    let moving = |moves: &[(usize, usize)]| Commit {
+        room_id: room,
+        guard: Guard::None,
+        events: Vec::new(),
+        changes: moves.iter().map(|&(run, to)| RowChange::MoveRun { run_id: runs[run].id, cell: cells[to] }).collect(),
+    };
+    store.commit(moving(&[(2, 1), (1, 2)])).await.unwrap();
+    let order: Vec<RunId> = store.tape_with_runs(room).await.unwrap().1.iter().map(|run| run.run_id).collect();
+    assert_eq!(order, [runs[0].id, runs[2].id, runs[1].id]);
+    let first = claim(&store, "w").await;
+    assert_eq!(ids(&first), [runs[0].id]);
+    let refused = store.commit(moving(&[(0, 2), (1, 0)])).await;
+    assert!(matches!(refused, Err(StoreError::Fenced)), "{refused:?}");
+    store.commit(runs[0].ending(room, held(&first[0]))).await.unwrap();
+    let next = claim(&store, "w").await;
+    assert_eq!(ids(&next), [runs[2].id], "the moved run is next, and nothing of the refused commit is stored");
+    assert!(next[0].posts_before() == next[0].queued_seq);
+    store.commit(runs[2].ending(room, held(&next[0]))).await.unwrap();
+    let last = claim(&store, "w").await;
+    assert_eq!((ids(&last), last[0].posts_before()), (vec![runs[1].id], cells[2]), "it reads what went before it");
 }
 
 async fn runs_of_one_cell_are_claimed_side_by_side_and_cells_one_after_another(database: TestDatabase) {

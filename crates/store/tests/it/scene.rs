@@ -87,6 +87,7 @@ pub fn creating(owner: &Owner) -> Commit {
         agents: Vec::new(),
         project_id: None,
         parent_run_id: None,
+        forked_from: None,
         policy: RoomPolicy::default(),
         head: 0,
         created_at: now,

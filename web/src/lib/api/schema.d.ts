@@ -1219,6 +1219,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/rooms/{id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Branch a room off at a message
+         * @description Creates a room with the same agents, policy and project, and with copies of the messages up to this one: the newest 1000
+         *     of them, or about 4 MB. `forked_from` names where it comes from. No agent runs, and files of a room without a project stay
+         *     where they are.
+         */
+        post: operations["rooms_fork"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/rooms/{id}/mcp-trust": {
         parameters: {
             query?: never;
@@ -1433,8 +1455,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Reorder the planned cells
-         * @description Cells that have started keep their place.
+         * Reorder the planned cells, or the waiting messages
+         * @description What has started keeps its place. Messages whose runs are queued stay before those that are only planned. An agent reads every
+         *     message that was posted before its run starts, in the order of posting.
          */
         post: operations["tape_reorder"];
         delete?: never;
@@ -3135,7 +3158,9 @@ export interface components {
              *       "p1"
              *     ]
              */
-            cells: string[];
+            cells?: string[];
+            /** @description Every waiting message, in the new order: those of which no answer has started. Give this or `cells`. */
+            messages?: components["schemas"]["MessageId"][];
         };
         /**
          * @description Why agents are in a cell.
@@ -3486,7 +3511,7 @@ export interface components {
             type: "error";
         };
         /** @description One entry of a room's journal; `type` says what `data` contains. Fields and event types may be added: ignore a field that you do not know, and skip an event whose type you do not know, but count its `seq`. */
-        Event: components["schemas"]["MessagePostedEvent"] | components["schemas"]["TapePlannedEvent"] | components["schemas"]["RunQueuedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["StatusEvent"] | components["schemas"]["StreamStartEvent"] | components["schemas"]["ContentDeltaEvent"] | components["schemas"]["ThinkingDeltaEvent"] | components["schemas"]["RetractEvent"] | components["schemas"]["ToolUseEvent"] | components["schemas"]["ToolOutputDeltaEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["RunDelegatedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ApprovalResolvedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["StreamEndEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunInterruptedEvent"] | components["schemas"]["ParticipantJoinedEvent"] | components["schemas"]["ParticipantLeftEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorReportedEvent"] | components["schemas"]["OtherEvent"];
+        Event: components["schemas"]["MessagePostedEvent"] | components["schemas"]["MessageCopiedEvent"] | components["schemas"]["TapePlannedEvent"] | components["schemas"]["RunQueuedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["StatusEvent"] | components["schemas"]["StreamStartEvent"] | components["schemas"]["ContentDeltaEvent"] | components["schemas"]["ThinkingDeltaEvent"] | components["schemas"]["RetractEvent"] | components["schemas"]["ToolUseEvent"] | components["schemas"]["ToolOutputDeltaEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["RunDelegatedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ApprovalResolvedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["StreamEndEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunInterruptedEvent"] | components["schemas"]["ParticipantJoinedEvent"] | components["schemas"]["ParticipantLeftEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorReportedEvent"] | components["schemas"]["OtherEvent"];
         /** @description The fields of every event. */
         EventEnvelope: {
             /**
@@ -3689,6 +3714,16 @@ export interface components {
              * @example notes
              */
             name: string;
+        };
+        /** @description The message at which a room was branched off another one. That room may be deleted meanwhile. */
+        ForkedFrom: {
+            /** @description The id of the room; `null` if there is none. */
+            room_id: components["schemas"]["RoomId"];
+            /**
+             * Format: int64
+             * @description The seq of the last message that was copied, in that room.
+             */
+            seq: number;
         };
         Health: {
             /** @description The status. */
@@ -4490,12 +4525,16 @@ export interface components {
             final_response?: boolean;
             /** @description Whether the agent reacts to every message: before the others, and again after each of them. */
             interrupt_every_turn?: boolean;
+            /** @description The model of the agent's answers in this room; `null` is the agent's own. */
+            model?: string | null;
             /**
              * Format: int32
              * @description Agents with a higher priority speak earlier.
              * @example 10
              */
             priority?: number;
+            /** @description How much the model thinks, or whether thinking is shown. */
+            thinking?: components["schemas"]["Thinking"] | null;
             /** @description Whether what the agent says makes nobody react. */
             transparent?: boolean;
         };
@@ -4522,11 +4561,21 @@ export interface components {
              */
             interrupt_every_turn: boolean;
             /**
+             * @description The model of the agent's answers in this room, instead of the agent's own.
+             * @default null
+             */
+            model: string | null;
+            /**
              * Format: int32
              * @description Agents with a higher priority speak earlier; a negative one puts an agent behind those without a priority.
              * @default 0
              */
             priority: number;
+            /**
+             * @description How much the model thinks, or whether thinking is shown.
+             * @default null
+             */
+            thinking: components["schemas"]["Thinking"] | null;
             /**
              * @description What the agent says makes nobody react.
              * @default false
@@ -4597,6 +4646,38 @@ export interface components {
             text: string;
             /** @description All thinking parts joined. */
             thinking: string;
+        };
+        /** @description A message of the room that this one was branched off, whole. No run of this room wrote it. */
+        MessageCopiedData: {
+            /** @description The files that belong to the message. */
+            attachments?: components["schemas"]["Attachment"][];
+            /** @description Who wrote or decided it. */
+            author: components["schemas"]["Author"];
+            /** @description The original. */
+            copy_of: components["schemas"]["MessageId"];
+            /** @description The id of the message. */
+            message_id: components["schemas"]["MessageId"];
+            /** @description The parts of the answer, in order. */
+            parts: components["schemas"]["Part"][];
+            /** @description The status. */
+            status: components["schemas"]["MessageStatus"];
+            /** @description When the original was written. */
+            written_at: components["schemas"]["Timestamp"];
+        };
+        MessageCopiedEvent: components["schemas"]["EventEnvelope"] & {
+            /** @description The data. */
+            data: components["schemas"]["MessageCopiedData"];
+            /**
+             * @description Which kind it is.
+             * @enum {string}
+             */
+            type: "message_copied";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "message_copied";
         };
         /**
          * Format: uuid
@@ -4752,6 +4833,8 @@ export interface components {
         NamedRun: components["schemas"]["Run"] & {
             /** @description The name of the agent. */
             agent_name: string;
+            /** @description The first 200 characters of the message that it answers; `null` if that is erased or has no text. */
+            question?: string | null;
             /** @description The name of the room. */
             room_name: string;
             /** @description The workspace. */
@@ -5448,6 +5531,8 @@ export interface components {
              * @example claude-sonnet-4-5
              */
             default_model?: string | null;
+            /** @description The reasoning efforts that a room can choose for an agent of it. */
+            efforts: components["schemas"]["Thinking"][];
             /** @description Whether there is a key for its model API, of the workspace or of the server. */
             has_key: boolean;
             /** @description The one thing to do before it is ready; `null` if it is. */
@@ -5727,6 +5812,8 @@ export interface components {
             agents: components["schemas"]["AgentId"][];
             /** @description When it was created; `null` if that is not known. */
             created_at: components["schemas"]["Timestamp"];
+            /** @description The message of another room at which this one was branched off; absent for other rooms. */
+            forked_from?: components["schemas"]["ForkedFrom"] | null;
             /**
              * Format: int64
              * @description The seq of the room's newest event.
@@ -5758,6 +5845,12 @@ export interface components {
             pinned?: boolean | null;
             /** @description Who answers, and what happens while the room is busy. */
             policy?: components["schemas"]["RoomPolicyChange"] | null;
+        };
+        RoomFork: {
+            /** @description The last message of the room that is copied: a person's, or an answer that has ended. */
+            message_id: components["schemas"]["MessageId"];
+            /** @description The name. */
+            name?: components["schemas"]["Name"] | null;
         };
         RoomGoneSocketMessage: {
             /** @description The id. */
@@ -7301,6 +7394,8 @@ export interface components {
             round: number;
         };
         TapeCellState: components["schemas"]["TapeCell"] & {
+            /** @description The message that its agents answer. */
+            message_id: components["schemas"]["MessageId"];
             /** @description The runs of a cell that is queued or running. */
             runs?: components["schemas"]["RunRef"][];
             /** @description The status. */
@@ -7318,6 +7413,8 @@ export interface components {
             change?: components["schemas"]["TapeChange"] | null;
             /** @description The id of the message. */
             message_id?: components["schemas"]["MessageId"] | null;
+            /** @description The waiting messages in the order that a person gave them. */
+            messages?: components["schemas"]["MessageId"][];
             /** @description The same agents in their cells, with the reason of each cell; absent in events of earlier versions. */
             plan?: components["schemas"]["TapeCell"][];
             /**
@@ -15228,6 +15325,122 @@ export interface operations {
                     RateLimit?: string;
                     /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
                     "RateLimit-Policy"?: string;
+                    /** @description Seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rooms_fork: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The id of the room. */
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RoomFork"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    /** @description The request's id, as in the log of the server */
+                    "X-Request-Id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoomSummary"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key was used for another request, or the request conflicts with the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is valid, but not possible here; `pointer` says which part */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;

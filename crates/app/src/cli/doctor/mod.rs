@@ -83,7 +83,8 @@ pub async fn run(DoctorArgs { server, token, data }: DoctorArgs) -> anyhow::Resu
     let findings = match server {
         Some(server) => {
             let data_dir = data.data_dir.clone();
-            remote::check(&ServerArgs { server, token, data_dir, ca: None, fingerprint: None }).await?
+            remote::check(&ServerArgs { server, token, data_dir, ca: None, fingerprint: None, calling_agent: None })
+                .await?
         }
         None => check_machine(&data).await,
     };

@@ -90,6 +90,7 @@ mod reconnect;
 mod remembered;
 pub mod requests;
 mod roles;
+mod room_forks;
 mod room_list;
 mod room_placement;
 mod rooms;

@@ -16,7 +16,7 @@ on_both_databases! {
             a_paused_room_starts_nothing, a_planned_cell_can_be_skipped_moved_and_inserted, agents_react_to_each_other_up_to_the_caps,
             a_policy_changes_while_the_room_lives, a_message_can_be_posted_without_a_run_and_a_run_started_without_a_message,
             a_room_with_one_agent_has_no_plan, cancelling_a_room_ends_its_plan, agents_take_turns_and_a_judge_speaks_last,
-            the_context_of_a_run_can_be_read_back, agents_skip_whisper_and_end_the_round, a_plan_does_not_grow_without_limit;
+            the_context_of_a_run_can_be_read_back, waiting_messages_are_reordered, agents_skip_whisper_and_end_the_round, a_plan_does_not_grow_without_limit;
 }
 
 pub async fn agents(api: &TestClient, count: usize) -> Vec<AgentId> {
@@ -171,6 +171,49 @@ async fn a_paused_room_starts_nothing(api: &TestClient) {
     post(api, &format!("/api/rooms/{room}/tape/step"), &json!({})).await.expect_problem(409, "conflict");
 }
 
+async fn waiting_messages_are_reordered(api: &TestClient) {
+    // One agent: runs are queued. Two agents: the answers to later messages are only planned.
+    for count in [1, 2] {
+        let mut all = Vec::new();
+        for number in 0..count {
+            all.push(agent(api, &format!("agent {number} of {count}"), json!({})).await);
+        }
+        let room = new_room(api, &all, json!({"when_busy": "enqueue"})).await;
+        let say = async |text: &str| {
+            post_body(api, room, json!({"text": text, "mentions": [all[0]]})).await.expect_status(202)["message"]["id"]
+                .clone()
+        };
+        let running = say("!count 2000 5").await;
+        let (one, two, three) = (say("one").await, say("two").await, say("three").await);
+        let waiting = async || -> Vec<Value> {
+            let cells = tape(api, room).await["cells"].clone();
+            cells.as_array().unwrap().iter().map(|cell| cell["message_id"].clone()).collect()
+        };
+        assert_eq!(waiting().await, [&running, &one, &two, &three].map(Value::clone));
+        command(api, room, "reorder", json!({"messages": [three, one, two]})).await;
+        assert_eq!(waiting().await, [&running, &three, &one, &two].map(Value::clone), "{count} agents");
+        for wrong in [json!([one, two]), json!([running, one, two, three]), json!([one, one, two])] {
+            let path = format!("/api/rooms/{room}/tape/reorder");
+            post(api, &path, &json!({"messages": wrong})).await.expect_problem(409, "conflict");
+        }
+        let first = tape(api, room).await["cells"][0]["runs"][0]["id"].as_str().unwrap().parse::<RunId>().unwrap();
+        api.cancel_run(first).await.unwrap();
+        let journal = finished(api, room).await;
+        let answered: Vec<Value> = journal
+            .iter()
+            .filter(|event| event.kind == EventType::RunStarted)
+            .map(|event| {
+                let queued = |other: &&SeenEvent| other.kind == EventType::RunQueued && other.run_id == event.run_id;
+                data(journal.iter().find(queued).unwrap())["message_id"].clone()
+            })
+            .collect();
+        assert_eq!(answered, [running, three.clone(), one.clone(), two.clone()], "{count} agents");
+        let told = journal.iter().filter(|event| event.kind == EventType::TapePlanned).map(data);
+        let told: Vec<Value> = told.filter_map(|data| data.get("messages").cloned()).collect();
+        assert_eq!(told, [json!([three, one, two])]);
+    }
+}
+
 async fn a_planned_cell_can_be_skipped_moved_and_inserted(api: &TestClient) {
     let all = agents(api, 4).await;
     let priorities = (0..4).map(|at| (all[at], json!({"priority": 4 - at})));
@@ -189,7 +232,8 @@ async fn a_planned_cell_can_be_skipped_moved_and_inserted(api: &TestClient) {
     );
     for (name, body, status, code) in [
         ("skip", json!({"cell": "p999"}), 409, "conflict"),
-        ("reorder", json!({"cells": []}), 422, "unprocessable"),
+        ("reorder", json!({"cells": []}), 400, "invalid_request"),
+        ("reorder", json!({"cells": ids[..1]}), 422, "unprocessable"),
         ("insert", json!({"agent_id": room}), 422, "unprocessable"),
         ("insert", json!({"agent_id": all[0], "at": 9}), 422, "unprocessable"),
     ] {

@@ -4,7 +4,7 @@ use domain::{
     event::{Event, EventBody},
     fold::Answer,
     ids::{AgentId, RunId},
-    message::{Author, Message, MessageStatus, Part},
+    message::{Author, Message, MessageStatus, Part, join_texts},
     name::Name,
     usage::{Cost, Usage},
 };
@@ -55,6 +55,23 @@ impl RoomFold {
                     parts: vec![Part::Text { text: posted.text, item: None }],
                     attachments: posted.attachments,
                     created_at: event.created_at,
+                };
+                FoldChange { message: Some(message), spent: None }
+            }
+            (EventBody::MessageCopied(copied), _) => {
+                let (text, thinking) = join_texts(&copied.parts);
+                let message = Message {
+                    id: copied.message_id,
+                    room_id: event.room_id,
+                    seq: event.seq,
+                    author: copied.author,
+                    run_id: None,
+                    status: copied.status,
+                    text,
+                    thinking,
+                    parts: copied.parts,
+                    attachments: copied.attachments,
+                    created_at: copied.written_at,
                 };
                 FoldChange { message: Some(message), spent: None }
             }

@@ -5,12 +5,12 @@ use domain::{
     approval::{DecisionAuthor, RememberScope, RememberedRule},
     event::{
         ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventType, FileChanged,
-        Interruption, ParticipantJoined, ParticipantLeft, Retract, RunDelegated, Status, TapePlanned, ThinkingDelta,
-        ToolOutputDelta, ToolResult, ToolUse, UsageReported,
+        Interruption, MessageCopied, ParticipantJoined, ParticipantLeft, Retract, RunDelegated, Status, TapePlanned,
+        ThinkingDelta, ToolOutputDelta, ToolResult, ToolUse, UsageReported,
     },
     ids::{AgentId, ApprovalId, MessageId},
     limits::Limit,
-    message::Attachment,
+    message::{Attachment, Author, MessageStatus, Part, ToolCall, ToolOutcome},
     room::WhenBusy,
     run::RunError,
     run_tree::ChildRun,
@@ -26,6 +26,7 @@ pub fn sample() -> SampleJournal {
     let (first, second): (AgentId, AgentId) = (journal.id(), journal.id());
     journal.append(ParticipantJoined { agent_id: first, name: name("first") });
     journal.append(ParticipantJoined { agent_id: second, name: name("second") });
+    copied_messages(&mut journal, first);
     two_agents_one_after_another(&mut journal, first, second);
     tools_and_attachments(&mut journal, first);
     items_and_retractions(&mut journal, first);
@@ -46,6 +47,38 @@ fn every_event_type_is_in_the_sample() {
     assert_eq!(kinds, all, "add an event of the missing type to the sample");
 }
 
+/// The room was branched off another one.
+fn copied_messages(journal: &mut SampleJournal, agent: AgentId) {
+    let text = |text: &str| Part::Text { text: text.to_owned(), item: None };
+    let call = Part::Tool(ToolCall {
+        tool_use_id: "copied".into(),
+        name: "Read".into(),
+        input: json!({"path": "a.txt"}),
+        output: String::new(),
+        result: Some(ToolOutcome { content: json!("one"), is_error: false }),
+        child: None,
+    });
+    let (person, own) =
+        (Author::Person { name: name("local"), user_id: None }, Author::Agent { id: agent, name: name("first") });
+    let notes = Attachment { name: name("a.txt"), media_type: "text/plain".into(), url: "/api/uploads/1".into() };
+    for (author, status, parts) in [
+        (person, MessageStatus::Complete, vec![text("What is in a.txt?")]),
+        (own, MessageStatus::Partial, vec![text("I read it."), call, text("It says")]),
+    ] {
+        let (message_id, copy_of): (MessageId, MessageId) = (journal.id(), journal.id());
+        let written_at = domain::time::Timestamp::from_millis(1_700_000_000_000);
+        journal.append(MessageCopied {
+            message_id,
+            author,
+            status,
+            parts,
+            attachments: if status == MessageStatus::Complete { vec![notes.clone()] } else { Vec::new() },
+            written_at,
+            copy_of,
+        });
+    }
+}
+
 fn plan_of(agents: [AgentId; 2]) -> Vec<TapeCell> {
     let cell = |(number, agent): (u32, AgentId)| TapeCell {
         id: format!("p{number}"),
@@ -61,6 +94,8 @@ fn two_agents_one_after_another(journal: &mut SampleJournal, first: AgentId, sec
     let message = journal.post("Hello both", WhenBusy::Enqueue);
     journal.append(TapePlanned::new(message, 0, 1, plan_of([first, second])));
     journal.append(TapePlanned::changed(TapeChange::Paused, plan_of([first, second])));
+    let reordered = TapePlanned::changed(TapeChange::Reordered, plan_of([first, second]));
+    journal.append(TapePlanned { messages: vec![message], ..reordered });
     let (mut one, mut two) = (journal.queue(first, message), journal.queue(second, message));
     journal.start(&mut one, Some("scripted-1"));
     think(journal, &mut one, "A greeting. ", None);

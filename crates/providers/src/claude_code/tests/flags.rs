@@ -2,7 +2,10 @@
 
 use super::fake::ClaudeHarness;
 use crate::{Provider as _, claude_code::command::ClaudeLaunchSettings, program::AgentProgram};
-use domain::mcp::{McpTransport, NamedMcpServer};
+use domain::{
+    agent::{ModelOptions, Thinking},
+    mcp::{McpTransport, NamedMcpServer},
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 use workbench::process::Supervisor;
@@ -55,6 +58,20 @@ fn full_command_line() {
         ]
     );
     assert_eq!(command.folder, harness.workspace.folder);
+}
+
+#[test]
+fn the_effort_that_a_room_chooses_is_a_flag_of_a_new_process() {
+    let mut harness = ClaudeHarness::new(1, 0);
+    let before = ClaudeLaunchSettings::of(&harness.workspace, "claude".into());
+    let options = ModelOptions { thinking: Some(Thinking::High), ..ModelOptions::default() };
+    harness.workspace.agent.spec.model_options = Some(options);
+    let after = ClaudeLaunchSettings::of(&harness.workspace, "claude".into());
+    assert_ne!(before, after, "the running process is replaced");
+    let has_effort = |fixed: &ClaudeLaunchSettings| {
+        fixed.command(&program(&[], &[]), None, None).args.contains(&"--effort=high".into())
+    };
+    assert_eq!((has_effort(&before), has_effort(&after)), (false, true));
 }
 
 #[test]

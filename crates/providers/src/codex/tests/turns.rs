@@ -2,7 +2,12 @@
 
 use super::fake::{harness, workspace};
 use crate::{SavedInSession, TurnCommand, TurnEnd, TurnEvent};
-use domain::{ids::MessageId, run::Receipt, usage::Usage};
+use domain::{
+    agent::{ModelOptions, Thinking},
+    ids::MessageId,
+    run::Receipt,
+    usage::Usage,
+};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -48,6 +53,20 @@ async fn full_turn() {
         (outcome.end, outcome.saved, outcome.receipt),
         (TurnEnd::Completed, SavedInSession::PromptAndAnswer, Receipt::default())
     );
+}
+
+#[tokio::test]
+async fn the_model_and_the_effort_of_a_turn_are_those_of_its_agent() {
+    let mut harness = harness(1);
+    let mut workspace = harness.workspace("a");
+    workspace.agent.spec.model = Some("m-2".into());
+    let options = ModelOptions { thinking: Some(Thinking::Low), ..ModelOptions::default() };
+    workspace.agent.spec.model_options = Some(options);
+    let _turn = harness.begin_turn(&workspace, "hi", None);
+    let mut server = harness.next_server().await;
+    server.start_thread().await;
+    let params = server.expect("turn/start").await["params"].clone();
+    assert_eq!((&params["model"], &params["effort"]), (&json!("m-2"), &json!("low")), "{params}");
 }
 
 #[tokio::test]

@@ -65,6 +65,7 @@ impl DeltasTranslator {
                 json!({"run_id": run, "status": RunStatus::Interrupted, "text": self.text, "reason": e.reason}),
             ),
             EventBody::MessagePosted(_)
+            | EventBody::MessageCopied(_)
             | EventBody::TapePlanned(_)
             | EventBody::StreamStart(_)
             | EventBody::ToolOutputDelta(_)

@@ -66,6 +66,7 @@ impl MessagesTranslator {
                 self.close_with(DialectFrame::new("cancelled", json!({"type": "cancelled"})))
             }
             EventBody::MessagePosted(_)
+            | EventBody::MessageCopied(_)
             | EventBody::TapePlanned(_)
             | EventBody::StreamStart(_)
             | EventBody::ToolOutputDelta(_)

@@ -44,6 +44,11 @@ export async function archivedRooms(): Promise<RoomSummary[]> {
   return (await answerOf(api.GET('/api/rooms', { params: { query: { archived: true, limit: 500 } } }))).rooms
 }
 
+/** A new room with the messages up to this one. */
+export function branchRoom(id: string, messageId: string, name: string | undefined): Promise<Room> {
+  return answerOf(api.POST('/api/rooms/{id}/fork', { params: { path: { id }, header: once() }, body: { message_id: messageId, name } }))
+}
+
 export async function deleteRoom(id: string): Promise<void> {
   await answerOf(api.DELETE('/api/rooms/{id}', { params: { path: { id }, header: once() } }))
 }

@@ -37,6 +37,11 @@ export function reorderCells(id: string, cells: string[]): Promise<Tape> {
   return answerOf(api.POST('/api/rooms/{id}/tape/reorder', { params: { path: { id } }, body: { cells } }))
 }
 
+/** `messages` are all that wait, in their new order. */
+export function reorderMessages(id: string, messages: string[]): Promise<Tape> {
+  return answerOf(api.POST('/api/rooms/{id}/tape/reorder', { params: { path: { id } }, body: { messages } }))
+}
+
 export function changePolicy(id: string, policy: RoomPolicyChange): Promise<Room> {
   return answerOf(api.PATCH('/api/rooms/{id}', { params: { path: { id }, header: once() }, body: { policy } }))
 }

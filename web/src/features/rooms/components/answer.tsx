@@ -16,6 +16,7 @@ import { useWholeRun } from '../model/use-whole-run'
 import { AnswerEnd } from './answer-end'
 import { AskAgain } from './ask-again'
 import { AnswerParts } from './answer-parts'
+import { BranchButton } from './branch-button'
 import { Entry } from './entry'
 import { LiveLine } from './live-line'
 import { RepliesTo } from './replies-to'
@@ -65,6 +66,7 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
             <Quote size={15} aria-hidden />
           </IconButton>
           <CopyButton text={() => textOf(message)} label={t.copyAnswer} />
+          {message.status !== 'streaming' && <BranchButton roomId={roomId} messageId={message.id} />}
           {isDeveloper && (
             <IconButton label={t.showEvents} onClick={() => setIsShowingEvents(true)}>
               <Braces size={15} aria-hidden />

@@ -26,6 +26,7 @@ import { BudgetNote } from './budget-note'
 import { BusyChoice } from './busy-choice'
 import styles from './composer.module.css'
 import { MessageField } from './message-field'
+import { ModelChoice } from './model-choice'
 import { NoAgentsNote } from './no-agents-note'
 import { Recipient } from './recipient'
 import { StopButton } from './stop-button'
@@ -33,6 +34,7 @@ import { UploadChips } from './upload-chips'
 import { t } from '../texts'
 
 const SkillForm = later(async () => (await import('./skill-form')).SkillForm)
+const QueueList = later(async () => (await import('./queue-list')).QueueList)
 
 /** One can type and send before the room is read and the files are there; what was sent goes when they are. */
 export function Composer({ room, isLive }: { room: Room; isLive: boolean }): ReactNode {
@@ -128,6 +130,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
     >
       <BudgetNote room={room} />
       {room.agents.length === 0 && <NoAgentsNote />}
+      {queued > 1 && <QueueList room={room} />}
       <div className={styles.box} data-over={isOver || undefined}>
         {skill && <SkillForm key={skill.name} skill={skill} onDone={(values) => call(commandFor(skill, values))} onCancel={() => call(`/${skill.name} `)} />}
         <UploadChips uploads={uploads} onRetry={(key) => list.retry(key)} onRemove={(key) => list.remove(key)} />
@@ -159,6 +162,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
               event.target.value = ''
             }}
           />
+          <ModelChoice room={room} members={members} />
           {members.length > 1 && <Recipient agents={members} value={recipient} onChange={setRecipient} />}
           {isBusy && <BusyChoice agents={members} value={whenBusy} queued={queued} onChange={setChosenBusy} />}
           <div className={styles.end}>

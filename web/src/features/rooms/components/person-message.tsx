@@ -13,6 +13,7 @@ import { personName } from '@/lib/person-name'
 import { putInComposer, quoted } from '../model/composer-insert'
 import { steeredIn } from '../model/steered'
 import { Attachments } from './attachments'
+import { BranchButton } from './branch-button'
 import { Entry } from './entry'
 import { t } from '../texts'
 import styles from './person-message.module.css'
@@ -38,6 +39,7 @@ export const PersonMessage = memo(function PersonMessage({ roomId, message, isMa
             <Quote size={15} aria-hidden />
           </IconButton>
           <CopyButton text={() => text} label={t.copyMessage} />
+          <BranchButton roomId={roomId} messageId={message.id} />
         </>
       }
     >

@@ -21,6 +21,7 @@ import { allMessages } from '../api/room-commands'
 import { membersStore, toggleMembers } from '../model/members'
 import { statusOf } from '../model/room-status'
 import { useAgents } from '../model/use-agents'
+import { BranchedFrom } from './branched-from'
 import { RoomProject } from './room-project'
 import { JournalPosition } from './journal-position'
 import { t } from '../texts'
@@ -70,6 +71,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
       <h1 className={styles.name} dir="auto">{room.name}</h1>
       <span className={styles.members}>{members.map((agent) => agent.name).join(', ') || t.noAgents}</span>
       {room.project_id && <RoomProject projectId={room.project_id} />}
+      {room.forked_from && <BranchedFrom from={room.forked_from} />}
       {isDeveloper && <JournalPosition roomId={room.id} />}
       {dialog === 'settings' && <RoomDialog room={room} onClose={() => setDialog(null)} />}
       {dialog === 'delete' && (

@@ -12,7 +12,9 @@ import { notify } from '@/lib/notices'
 import { stopRun } from '../api/room-commands'
 import { putInComposer } from '../model/composer-insert'
 import { useAgentName } from '../model/use-agents'
+import { useTape } from '../model/use-tape'
 import { useWholeRun } from '../model/use-whole-run'
+import { placeOf } from '../model/waiting-messages'
 import { BadEnd } from './answer-end'
 import { Entry } from './entry'
 import { RepliesTo } from './replies-to'
@@ -46,7 +48,11 @@ export const RunRow = memo(function RunRow({ roomId, runId, previousId }: { room
 })
 
 function Waiting({ roomId, run }: { roomId: string; run: RunState }): ReactNode {
-  const place = useRoom(roomId, (view) => (view.state ? unfinished(view.state.runs).findIndex((other) => other.id === run.id) : 0))
+  const posted = useRoom(roomId, (view) => (view.state ? unfinished(view.state.runs).findIndex((other) => other.id === run.id) : 0))
+  // With several in the queue somebody may have reordered them.
+  const tape = useTape(roomId, posted > 0).data
+  const queued = tape ? placeOf(tape.cells, run.id) : -1
+  const place = queued < 0 ? posted : queued
   const isQueued = run.status === 'queued'
 
   const question = useRoom(roomId, (view) => (run.messageId === null ? undefined : view.state?.messages.get(run.messageId)))

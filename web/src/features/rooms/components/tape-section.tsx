@@ -1,12 +1,11 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { Pause, Play, StepForward } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
-import { unfinished } from '@/feed/rows'
-import { useRoom } from '@/feed/use-feed'
 import { explain } from '@/lib/api/client'
-import type { Agent, Room, Tape } from '@/lib/api/types'
-import { type TapeAction, changeTape, insertAgent, reorderCells, skipCell, tapeQuery } from '../api/tape'
+import type { Agent, Room } from '@/lib/api/types'
+import { type TapeAction, changeTape, insertAgent, reorderCells, skipCell } from '../api/tape'
+import { useTape } from '../model/use-tape'
 import { InsertAgent } from './insert-agent'
 import { TapeCells } from './tape-cells'
 import { t } from '../texts'
@@ -14,11 +13,7 @@ import styles from './tape-section.module.css'
 
 /** Who answers now and next, and why; a person can pause the plan, go on step by step, skip, reorder and insert. */
 export function TapeSection({ room, members }: { room: Room; members: readonly Agent[] }): ReactNode {
-  const queries = useQueryClient()
-  const runs = useRoom(room.id, (view) => (view.state ? unfinished(view.state.runs).map(({ id, status }) => `${id} ${status}`).join() : ''))
-  const query = tapeQuery(room.id, runs)
-  const { data: tape } = useQuery(query)
-  const keep = (next: Tape): void => void queries.setQueryData(query.queryKey, next)
+  const { data: tape, keep, refresh } = useTape(room.id)
   const act = useMutation({ mutationFn: (action: TapeAction) => changeTape(room.id, action), onSuccess: keep })
   const skip = useMutation({ mutationFn: (cell: string) => skipCell(room.id, cell), onSuccess: keep })
   const insert = useMutation({ mutationFn: (agent: string) => insertAgent(room.id, agent), onSuccess: keep })
@@ -26,7 +21,7 @@ export function TapeSection({ room, members }: { room: Room; members: readonly A
     mutationFn: (cells: string[]) => reorderCells(room.id, cells),
     onSuccess: keep,
     // One of the cells may have begun in the meantime.
-    onError: () => queries.invalidateQueries(query),
+    onError: refresh,
   })
   const error = act.error ?? skip.error ?? insert.error ?? reorder.error
   const isPaused = tape?.state === 'paused'

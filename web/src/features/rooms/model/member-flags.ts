@@ -1,13 +1,22 @@
 import type { MemberSettings, Room } from '@/lib/api/types'
 import { t } from '../texts'
 
-type Flag = Exclude<keyof MemberSettings, 'priority'>
+type Flag = Exclude<keyof MemberSettings, 'priority' | 'model' | 'thinking'>
 
-const noSettings: MemberSettings = { priority: 0, interrupt_every_turn: false, transparent: false, final_response: false, critic: false, aware_only: false }
+const noSettings: MemberSettings = { priority: 0, interrupt_every_turn: false, transparent: false, final_response: false, critic: false, aware_only: false, model: null, thinking: null }
 
 /** The settings of an agent in a room. The server has those of the agents that somebody has changed. */
 export function settingsIn(room: Pick<Room, 'policy'>, agentId: string): MemberSettings {
   return { ...noSettings, ...room.policy.members[agentId] }
+}
+
+/** What a room has chosen instead of the agent's own model and effort, in a few words. */
+export function modelWords({ model, thinking }: MemberSettings): string[] {
+  return [...(model ? [model] : []), ...(thinking ? [effortWord(thinking)] : [])]
+}
+
+export function effortWord(effort: NonNullable<MemberSettings['thinking']>): string {
+  return { off: t.effortOff, low: t.effortLow, medium: t.effortMedium, high: t.effortHigh }[effort]
 }
 
 /** What can be said of one agent in one room, and what it means. */
@@ -24,5 +33,5 @@ export function memberFlags(): { flag: Flag; label: string; detail: string }[] {
 /** What is set, in a few words each. */
 export function flagWords(settings: MemberSettings): string[] {
   const priority = settings.priority === 0 ? [] : [t.priorityIs(settings.priority)]
-  return [...priority, ...memberFlags().flatMap(({ flag, label }) => (settings[flag] ? [label] : []))]
+  return [...priority, ...modelWords(settings), ...memberFlags().flatMap(({ flag, label }) => (settings[flag] ? [label] : []))]
 }
