@@ -250,6 +250,7 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
         ("POST", "/api/rooms") => json!({"name": "a room"}),
         ("PATCH", "/api/rooms/{id}") => json!({"name": "another name"}),
         ("POST", "/api/rooms/{id}/mcp-trust" | "/api/rooms/{id}/skill-trust") => json!({"digest": "00"}),
+        ("POST", "/api/rooms/{id}/fork") => json!({"message_id": unique}),
         ("POST", "/api/rooms/{id}/messages") => json!({"text": "hello"}),
         ("POST", "/api/runs/{id}/approvals/{approval}") => json!({"decision": "allow"}),
         ("POST", "/api/skills") => json!({"name": format!("s-{unique}"), "description": "Helps.", "body": "Do it."}),
