@@ -4525,7 +4525,10 @@ export interface components {
             final_response?: boolean;
             /** @description Whether the agent reacts to every message: before the others, and again after each of them. */
             interrupt_every_turn?: boolean;
-            /** @description The model of the agent's answers in this room; `null` is the agent's own. */
+            /**
+             * @description The model of the agent's answers in this room; `null` is the agent's own.
+             * @example claude-sonnet-4-5
+             */
             model?: string | null;
             /**
              * Format: int32
@@ -4563,6 +4566,7 @@ export interface components {
             /**
              * @description The model of the agent's answers in this room, instead of the agent's own.
              * @default null
+             * @example claude-sonnet-4-5
              */
             model: string | null;
             /**
@@ -15441,6 +15445,10 @@ export interface operations {
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
+                    /** @description How many requests are left: `r`, in `t` seconds again. Other responses have it too. */
+                    RateLimit?: string;
+                    /** @description How many requests may be sent at once, `q`, and in how many seconds that many again, `w` */
+                    "RateLimit-Policy"?: string;
                     /** @description Seconds to wait */
                     "Retry-After"?: number;
                     [name: string]: unknown;
