@@ -77,7 +77,8 @@ pub struct InsertedCell {
     agent_id: AgentId,
     /// How many planned cells come before it; 0 by default.
     #[serde(default)]
-    at: Option<usize>,
+    #[schema(maximum = 4294967295)]
+    at: Option<u32>,
 }
 
 /// Insert a turn of an agent
@@ -91,7 +92,7 @@ pub async fn insert(
     Id(id): Id<RoomId>,
     JsonBody(InsertedCell { agent_id: agent, at }, _): JsonBody<InsertedCell>,
 ) -> Result<Json<TapeView>, Problem> {
-    Ok(Json(app.engine.command_tape(&caller, id, TapeCommand::Insert { agent, at }).await?))
+    Ok(Json(app.engine.command_tape(&caller, id, TapeCommand::Insert { agent, at: at.map(|at| at as usize) }).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -120,7 +121,7 @@ pub async fn reorder(
     let command = match (cells.is_empty(), messages.is_empty()) {
         (false, true) => TapeCommand::Reorder { cells },
         (true, false) => TapeCommand::ReorderMessages { messages },
-        _ => return Err(Problem::invalid("Send either cells or messages, in their new order.")),
+        _ => return Err(Problem::unprocessable("Send either cells or messages, in their new order.")),
     };
     Ok(Json(app.engine.command_tape(&caller, id, command).await?))
 }

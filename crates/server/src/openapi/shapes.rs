@@ -10,10 +10,14 @@ const STREAM_FRAME: &str = "StreamFrame";
 /// String enums to which values may be added: a client must not refuse a value that it does not know.
 const OPEN_ENUMS: [&str; 3] = ["Code", "AuditAction", "AuditedObject"];
 
+/// Types that refuse unknown fields and have flattened ones: the derived schema does not say so.
+const CLOSED: [&str; 1] = ["McpServerSpec"];
+
 type Schemas = Map<String, Value>;
 
 pub(super) fn finish(document: &mut Value) {
     if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
+        close(schemas);
         let derived = schemas.clone();
         schemas.values_mut().for_each(|schema| merge_strict_parts(schema, &derived, false));
         name_union_members(schemas);
@@ -25,6 +29,15 @@ pub(super) fn finish(document: &mut Value) {
         describe_streams(paths);
     }
     document["components"]["schemas"][STREAM_FRAME] = stream_frame();
+}
+
+fn close(schemas: &mut Schemas) {
+    for name in CLOSED {
+        let parts = schemas.get_mut(name).and_then(|schema| schema.get_mut("allOf")).and_then(Value::as_array_mut);
+        if let Some(own) = parts.and_then(|parts| parts.last_mut()) {
+            own["additionalProperties"] = false.into();
+        }
+    }
 }
 
 /// `allOf` with a part that allows no other properties can never be valid: the parts become one object. So do the members

@@ -232,7 +232,8 @@ async fn a_planned_cell_can_be_skipped_moved_and_inserted(api: &TestClient) {
     );
     for (name, body, status, code) in [
         ("skip", json!({"cell": "p999"}), 409, "conflict"),
-        ("reorder", json!({"cells": []}), 400, "invalid_request"),
+        ("reorder", json!({"cells": []}), 422, "unprocessable"),
+        ("reorder", json!({"cells": ids, "messages": [room]}), 422, "unprocessable"),
         ("reorder", json!({"cells": ids[..1]}), 422, "unprocessable"),
         ("insert", json!({"agent_id": room}), 422, "unprocessable"),
         ("insert", json!({"agent_id": all[0], "at": 9}), 422, "unprocessable"),
