@@ -3,7 +3,8 @@ import { expect, it } from 'vitest'
 import { forms, inspect } from './harness/forms'
 import { stageForTests } from './harness/stage-for-tests'
 
-const stage = stageForTests()
+/** The frame of a preview is another origin, on purpose. */
+const stage = stageForTests(/^a request left for http:\/\/[0-9a-f]+\.preview\.localhost:/)
 
 it.each(['light', 'dark', 'phone'] as const)('a command runs in the sandbox, its output comes live and in colors, in the form %s', async (form) => {
   const { id } = await stage.server.api<{ id: string }>('/projects', { name: `Commands ${form}` })

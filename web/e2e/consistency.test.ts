@@ -107,7 +107,15 @@ it.runIf(process.env.GREENROOM_EMBEDS_UI)('the page of the API has the colors an
     page.evaluate(async () => {
       await document.fonts.ready
       const { backgroundColor, color, fontFamily, fontSize } = getComputedStyle(document.body)
-      return [backgroundColor, color, fontFamily, fontSize, document.fonts.check(`15px ${fontFamily.split(',')[0]}`)]
+      // As they are painted: the build of the app writes the same colors in another notation.
+      const canvas = new OffscreenCanvas(1, 1).getContext('2d')
+      const painted = (style: string): number[] => {
+        if (!canvas) throw new Error('no canvas')
+        canvas.fillStyle = style
+        canvas.fillRect(0, 0, 1, 1)
+        return [...canvas.getImageData(0, 0, 1, 1).data]
+      }
+      return [painted(backgroundColor), painted(color), fontFamily, fontSize, document.fonts.check(`15px ${fontFamily.split(',')[0]}`)]
     })
   await page.getByRole('heading', { name: 'Settings' }).waitFor()
   const app = await look()

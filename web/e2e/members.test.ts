@@ -47,7 +47,7 @@ it.each(['light', 'phone'] as const)('each member has its flags, and the policy 
     await expect.poll(() => box.isChecked()).toBe(true)
   }
   const set = (await policyOf(room)).members as Record<string, object>
-  expect(set[agents[1] ?? '']).toEqual({ priority: 7, critic: true, interrupt_every_turn: true, transparent: true, final_response: true, aware_only: true })
+  expect(set[agents[1] ?? '']).toEqual({ priority: 7, critic: true, interrupt_every_turn: true, transparent: true, final_response: true, aware_only: true, model: null, thinking: null })
   expect(await inspect(page, 'member-settings', form)).toEqual([])
   await members.getByText('More options', { exact: true }).click()
   await members.getByRole('checkbox', { name: /^Agents react to each other/ }).click()

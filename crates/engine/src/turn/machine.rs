@@ -356,13 +356,12 @@ impl TurnMachine {
                     }));
                     return;
                 }
-                let expires_at = now + self.settings.limits.approval;
                 let request = ApprovalRequested {
                     approval_id: id,
                     tool_use_id,
                     name,
                     input,
-                    expires_at,
+                    expires_at: now + self.settings.limits.approval,
                     is_question,
                     pattern: None,
                 };
@@ -449,15 +448,10 @@ impl TurnMachine {
 
     /// The run waits until a person decides, or until the request expires.
     fn request_approval(&mut self, request: ApprovalRequested, effects: &mut Vec<TurnEffect>) -> ApprovalRequested {
-        let ApprovalRequested { approval_id: id, name, input, expires_at, is_question, .. } = &request;
-        self.pending_approvals.push(PendingApproval {
-            id: *id,
-            expires_at: *expires_at,
-            tool: name.clone(),
-            input: input.clone(),
-            is_question: *is_question,
-        });
-        let pattern = RememberedRule::new(name, input, RememberScope::Pattern).filter(|_| !is_question);
+        let ApprovalRequested { approval_id: id, expires_at, is_question, .. } = request;
+        let (tool, input) = (request.name.clone(), request.input.clone());
+        let pattern = RememberedRule::new(&tool, &input, RememberScope::Pattern).filter(|_| !is_question);
+        self.pending_approvals.push(PendingApproval { id, expires_at, tool, input, is_question });
         effects.push(TurnEffect::SetRunStatus(RunStatus::WaitingForApproval));
         ApprovalRequested { pattern: pattern.map(|rule| rule.label()), ..request }
     }

@@ -77,8 +77,8 @@ pub struct InsertedCell {
     agent_id: AgentId,
     /// How many planned cells come before it; 0 by default.
     #[serde(default)]
-    #[schema(maximum = 4294967295)]
-    at: Option<u32>,
+    #[schema(maximum = 65535)]
+    at: Option<u16>,
 }
 
 /// Insert a turn of an agent
@@ -92,7 +92,7 @@ pub async fn insert(
     Id(id): Id<RoomId>,
     JsonBody(InsertedCell { agent_id: agent, at }, _): JsonBody<InsertedCell>,
 ) -> Result<Json<TapeView>, Problem> {
-    Ok(Json(app.engine.command_tape(&caller, id, TapeCommand::Insert { agent, at: at.map(|at| at as usize) }).await?))
+    Ok(Json(app.engine.command_tape(&caller, id, TapeCommand::Insert { agent, at: at.map(usize::from) }).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
