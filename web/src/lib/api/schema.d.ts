@@ -3837,6 +3837,7 @@ export interface components {
             /** @description The id of the agent; `null` if there is none. */
             agent_id: components["schemas"]["AgentId"];
             /**
+             * Format: int32
              * @description How many planned cells come before it; 0 by default.
              * @example 0
              */
@@ -4331,6 +4332,11 @@ export interface components {
                 [key: string]: string;
             };
             /**
+             * @description The name.
+             * @example notes
+             */
+            name: string;
+            /**
              * Format: int64
              * @description The startup timeout, in milliseconds.
              * @example 10000
@@ -4349,12 +4355,6 @@ export interface components {
              * @example https://tools.example.com/mcp
              */
             url?: string | null;
-        } & {
-            /**
-             * @description The name.
-             * @example notes
-             */
-            name: string;
         };
         /**
          * @description How a server is reached. The two names with `streamable` are those that other programs use for `http`; responses have `http`.
