@@ -268,7 +268,7 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
         ("POST", "/api/projects/{id}/commands") => json!({"command": "true"}),
         ("POST", "/api/projects/{id}/files/move") => json!({"from": "notes.md", "to": unique}),
         ("POST", "/api/rooms/{id}/tape/insert") => json!({"agent_id": objects.agent}),
-        ("POST", "/api/rooms/{id}/tape/reorder") => json!({"cells": []}),
+        ("POST", "/api/rooms/{id}/tape/reorder") => json!({"cells": ["p1"]}),
         ("POST", "/api/tokens") => json!({"name": "another"}),
         ("POST", "/api/execute/agent/{id}" | "/api/chat/sessions/{id}/messages") => json!({"message": "hello"}),
         ("POST", "/api/strapi/agents") => json!({"name": unique}),
