@@ -46,7 +46,8 @@ const BOUNDS: &[GuardBound] = &[
     GuardBound {
         figure: "grouped_event_allocations",
         what: "allocations per event, many per commit",
-        debug: 34,
+        // How many events share a commit depends on how fast the disk is: 28 on a busy machine, 43 on a quiet one.
+        debug: 54,
         release: None,
     },
 ];
