@@ -46,7 +46,7 @@ const BOUNDS: &[GuardBound] = &[
     GuardBound {
         figure: "grouped_event_allocations",
         what: "allocations per event, many per commit",
-        // How many events share a commit depends on how fast the disk is: 28 on a busy machine, 43 on a quiet one.
+        // One binary had 28 with other work beside it and 40 to 43 without: probably fewer events share a commit then.
         debug: 54,
         release: None,
     },
