@@ -1,6 +1,6 @@
-//! Authentication and access control: how requests are authenticated, and what each may do. Every route has a policy (see [`crate::routing`]); this folder enforces it: Host
-//! and Origin first, then the local key, access token, session cookie or agent token, then the rate limit. It knows no
-//! SQL: it reads accounts through [`AccountStore`].
+//! Authentication and access control: how requests are authenticated, and what each may do. Every route has a policy (see
+//! [`crate::routing`]); this folder enforces it: Host and Origin first, then the local key, access token, session cookie or
+//! agent token, then the rate limit. It knows no SQL: it reads accounts through [`AccountStore`].
 //!
 //! Start at [`guard`].
 
